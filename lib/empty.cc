@@ -1,0 +1,1 @@
+// Keeps a library of headers alone a library.
