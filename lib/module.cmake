@@ -39,7 +39,9 @@ function(fl_module name)
                  FILES ${headers})
   target_link_libraries(fl_${name} PUBLIC ${deps} Threads::Threads
                         PRIVATE ${ARG_LIBS} $<BUILD_INTERFACE:fl_options>)
-  set_property(GLOBAL APPEND PROPERTY FL_HEADER_TARGETS fl_${name})
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
 
   set(testing_target)
   if(testing_sources OR testing_headers)
@@ -71,11 +73,16 @@ function(fl_module name)
   endif()
 endfunction()
 
-# fl_program(NAME DEPS module... LIBS external-target...): the program NAME from cmd/NAME/*.cc.
+# fl_program(NAME DEPS module... LIBS external-target...): the program NAME from cmd/NAME/*.cc, once
+# there are any.
 function(fl_program name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
   list(TRANSFORM ARG_DEPS PREPEND fl_ OUTPUT_VARIABLE deps)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${deps} ${ARG_LIBS} fl_options)
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
