@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "base/clock.h"
 
@@ -10,13 +11,13 @@ namespace fl::base {
 class SimulatedClock final : public Clock {
  public:
   explicit SimulatedClock(Time start = Time(std::chrono::seconds(1'800'000'000))) : start_(start) {}
-  Time Now() const override { return start_ + elapsed_.load(); }
-  Instant Monotonic() const override { return Instant(elapsed_.load()); }
-  void Advance(Duration by) { elapsed_.store(elapsed_.load() + by); }
+  Time Now() const override { return start_ + Duration(elapsed_.load()); }
+  Instant Monotonic() const override { return Instant(Duration(elapsed_.load())); }
+  void Advance(Duration by) { elapsed_.fetch_add(by.count()); }
 
  private:
   const Time start_;
-  std::atomic<Duration> elapsed_{Duration(0)};
+  std::atomic<int64_t> elapsed_{0};
 };
 
 }  // namespace fl::base
