@@ -5,6 +5,8 @@
 add_library(fl_options INTERFACE)
 target_compile_options(fl_options INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wimplicit-fallthrough -Werror
+  # A designated initialiser leaves the other fields at their defaults on purpose.
+  -Wno-missing-field-initializers
   # A sum has one value: the compiler may not fuse a multiplication into an addition.
   -ffp-contract=off)
 if(FL_SANITIZE)
