@@ -70,7 +70,7 @@ struct Aggregation {
   std::optional<std::string> algorithm;  ///< a name of algorithms.h
   /// As written, checked against algorithms.h: decimal numbers as in Fraction, "true" or "false".
   std::map<std::string, std::string> parameters;
-  std::optional<DatasetRef> root_dataset;  ///< the server's own clean data, for FLTrust
+  std::optional<std::string> root_dataset;  ///< URI of the server's own clean data, for FLTrust
   friend bool operator==(const Aggregation&, const Aggregation&) = default;
 };
 

@@ -3,6 +3,8 @@
 /// The rules of the kinds that need only the object itself. The CRDs' schema and CEL rules, and the
 /// aggregator, hold to the same table (testdata/).
 
+#include <string_view>
+
 #include "spec/problem.h"
 #include "spec/types.h"
 
