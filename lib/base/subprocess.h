@@ -19,9 +19,12 @@ namespace fl::base {
 struct Command {
   std::vector<std::string> argv;
   std::map<std::string, std::string> env;  ///< added to (and overriding) this process's own
+  bool inherit_env = true;                 ///< false: `env` is all that the child gets
   std::optional<Path> working_directory;
   std::optional<Path> stdout_file;  ///< appended to; none: inherited
   std::optional<Path> stderr_file;  ///< appended to; none: inherited
+  int stderr_fd = -1;               ///< a descriptor of ours that becomes its stderr (not owned)
+  int stdout_fd = -1;               ///< the same for stdout
   bool pipe_stdin = false;          ///< the caller writes with WriteLine; else /dev/null
   bool pipe_stdout = false;         ///< the caller reads with ReadLine; else as stdout_file says
   bool die_with_parent = true;      ///< the kernel kills it when this process dies
@@ -34,11 +37,14 @@ struct ExitInfo {
   std::string ToString() const;  ///< "exit status 3", "killed by signal 9 (SIGKILL)"
 };
 
-/// A child in a process group of its own; killed, group and all, when dropped while it runs. One
-/// thread at a time, but Kill may be called from any.
+/// A child in a process group of its own; killed, group and all, when dropped while it runs. What
+/// is left of the group when the child ends is killed too, so that nothing outlives it. It starts
+/// with default signal handling, no signal blocked, and no descriptor but 0, 1 and 2. One thread at
+/// a time, but Kill may be called from any.
 class Subprocess {
  public:
-  /// kNotFound or kPermissionDenied where the program cannot be started, naming it.
+  /// kNotFound, kPermissionDenied, kInvalidArgument (not a program) where it cannot be started,
+  /// naming it.
   static Result<Subprocess> Start(const Command& command);
   Subprocess(Subprocess&&) noexcept;
   Subprocess& operator=(Subprocess&&) noexcept;
@@ -55,7 +61,7 @@ class Subprocess {
   /// Sends `signal` to the group.
   void Kill(int signal);
 
-  /// kUnavailable where the child closed its end.
+  /// Writes `line` and its end. kUnavailable where the child closed its end.
   Status WriteLine(std::string_view line);
   /// One line without its end; at most `limit` bytes (else kOutOfRange). kUnavailable at end of
   /// file.
