@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/clock.h"
 #include "base/random.h"
 
@@ -15,8 +18,10 @@ class Backoff {
   /// The delay to wait now; each call doubles the next.
   Duration Next() {
     Duration delay = initial_;
-    for (int i = 0; i < failures_ && delay < cap_; ++i) delay *= 2;
-    if (delay > cap_) delay = cap_;
+    for (int i = 0; i < failures_ && delay < cap_; ++i) {
+      delay = delay > cap_ / 2 ? cap_ : delay * 2;
+    }
+    delay = std::min(delay, cap_);
     ++failures_;
     return delay / 2 + Duration(static_cast<int64_t>(static_cast<double>((delay / 2).count()) *
                                                      random_.Unit()));

@@ -13,6 +13,7 @@ namespace fl::base {
 
 struct SignalStop::State {
   std::stop_source source;
+  std::atomic<bool> ending{false};
   std::atomic<int> signal{0};
   sigset_t previous;
   sigset_t watched;
@@ -21,6 +22,7 @@ struct SignalStop::State {
 
 SignalStop::SignalStop() : state_(new State) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   sigemptyset(&state_->watched);
   sigaddset(&state_->watched, SIGINT);
   sigaddset(&state_->watched, SIGTERM);
@@ -30,7 +32,10 @@ SignalStop::SignalStop() : state_(new State) {
     while (true) {
       int received = 0;
       if (sigwait(&state->watched, &received) != 0) continue;
-      if (received == SIGUSR2) return;
+      if (received == SIGUSR2) {
+        if (state->ending.load()) return;
+        continue;  // from outside: means nothing here
+      }
       if (state->signal.exchange(received) != 0 && received == SIGINT) _exit(130);
       state->source.request_stop();
     }
@@ -38,6 +43,7 @@ SignalStop::SignalStop() : state_(new State) {
 }
 
 SignalStop::~SignalStop() {
+  state_->ending.store(true);
   pthread_kill(state_->watcher.native_handle(), SIGUSR2);
   state_->watcher.join();
   pthread_sigmask(SIG_SETMASK, &state_->previous, nullptr);

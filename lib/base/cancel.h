@@ -7,9 +7,11 @@
 
 namespace fl::base {
 
-/// While it lives, SIGINT and SIGTERM request a stop instead of ending the process, and SIGPIPE is
-/// ignored. A second SIGINT ends the process at once with status 130. One at a time in a process,
-/// made by main() before other threads start (they inherit the blocked signals).
+/// While it lives, SIGINT and SIGTERM request a stop instead of ending the process. SIGPIPE and
+/// SIGXFSZ are ignored from then on, so that a closed connection and a file too large are errors of
+/// the call. A second SIGINT ends the process at once with status 130. Callbacks of the token run
+/// on a thread of its own. One at a time in a process, made by main() before other threads start
+/// (they inherit the blocked signals, and so do child processes that do not unblock them).
 class SignalStop {
  public:
   SignalStop();

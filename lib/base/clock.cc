@@ -1,7 +1,7 @@
 #include "base/clock.h"
 
+#include <cinttypes>
 #include <cstdio>
-#include <ctime>
 
 namespace fl::base {
 namespace {
@@ -15,6 +15,8 @@ class SystemClock final : public Clock {
     return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   }
 };
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
@@ -38,47 +40,60 @@ std::string FormatTime(Time time) {
 }
 
 Result<Time> ParseTime(std::string_view text) {
-  const std::string copy(text);
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, used = 0;
-  if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute,
-                  &second, &used) != 6) {
-    return InvalidArgument("\"" + copy + "\" is not a time such as 2026-11-30T20:54:58Z");
+  const Status bad = InvalidArgument("\"" + std::string(text) +
+                                     "\" is not a time in UTC such as 2026-11-30T20:54:58Z");
+  // 'd' stands for a digit, all else for itself.
+  constexpr std::string_view kShape = "dddd-dd-ddTdd:dd:dd";
+  if (text.size() < kShape.size()) return bad;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    if (kShape[i] == 'd' ? !IsDigit(text[i]) : text[i] != kShape[i]) return bad;
   }
-  std::string_view rest = std::string_view(copy).substr(static_cast<size_t>(used));
+  const auto number = [text](size_t begin, size_t length) {
+    int value = 0;
+    for (char c : text.substr(begin, length)) value = value * 10 + (c - '0');
+    return value;
+  };
+  const int year = number(0, 4);
+  const int hour = number(11, 2);
+  const int minute = number(14, 2);
+  const int second = number(17, 2);
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  // Second 60 is a leap second.
+  if (!date.ok() || hour > 23 || minute > 59 || second > 60 || year < 1678 || year > 2261) {
+    return bad;
+  }
+
+  std::string_view rest = text.substr(kShape.size());
   int64_t nanos = 0;
-  if (!rest.empty() && rest.front() == '.') {
+  if (rest.starts_with('.')) {
     rest.remove_prefix(1);
-    int64_t unit = 100'000'000;
-    while (!rest.empty() && rest.front() >= '0' && rest.front() <= '9') {
+    if (rest.empty() || !IsDigit(rest.front())) return bad;
+    for (int64_t unit = 100'000'000; !rest.empty() && IsDigit(rest.front()); unit /= 10) {
       nanos += unit * (rest.front() - '0');
-      unit /= 10;
       rest.remove_prefix(1);
     }
   }
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if ((rest != "Z" && rest != "+00:00") || !date.ok() || hour > 23 || minute > 59 || second > 60) {
-    return InvalidArgument("\"" + copy + "\" is not a time in UTC such as 2026-11-30T20:54:58Z");
-  }
+  if (rest != "Z" && rest != "+00:00") return bad;
   return Time(std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(hour) +
               std::chrono::minutes(minute) + std::chrono::seconds(second) +
               std::chrono::nanoseconds(nanos));
 }
 
 std::string FormatDuration(Duration duration) {
-  const double seconds = std::chrono::duration<double>(duration).count();
+  if (duration < Duration(0) && duration != Duration::min()) return "-" + FormatDuration(-duration);
+  using std::chrono::round;
   char text[64];
-  if (seconds < 1) {
-    std::snprintf(text, sizeof text, "%.0fms", seconds * 1e3);
-  } else if (seconds < 60) {
-    std::snprintf(text, sizeof text, "%.1fs", seconds);
-  } else if (seconds < 3600) {
-    const int whole = static_cast<int>(seconds);
-    std::snprintf(text, sizeof text, "%dm%ds", whole / 60, whole % 60);
+  if (const int64_t millis = round<std::chrono::milliseconds>(duration).count(); millis < 1000) {
+    std::snprintf(text, sizeof text, "%" PRId64 "ms", millis);
+  } else if (const int64_t tenths = (millis + 50) / 100; tenths < 600) {
+    std::snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "s", tenths / 10, tenths % 10);
+  } else if (const int64_t seconds = (millis + 500) / 1000; seconds < 3600) {
+    std::snprintf(text, sizeof text, "%" PRId64 "m%" PRId64 "s", seconds / 60, seconds % 60);
   } else {
-    const long minutes = static_cast<long>(seconds / 60);
-    std::snprintf(text, sizeof text, "%ldh%ldm", minutes / 60, minutes % 60);
+    const int64_t minutes = (seconds + 30) / 60;
+    std::snprintf(text, sizeof text, "%" PRId64 "h%" PRId64 "m", minutes / 60, minutes % 60);
   }
   return text;
 }

@@ -31,10 +31,11 @@ class Clock {
 
 /// RFC 3339 in UTC with milliseconds: "2026-11-30T20:54:58.123Z".
 std::string FormatTime(Time time);
-/// Reads RFC 3339 in UTC ("Z" or "+00:00"), fraction optional. kInvalidArgument.
+/// Reads RFC 3339 in UTC ("Z" or "+00:00"), fraction optional; digits past the ninth are dropped.
+/// Years 1678 to 2261, which nanoseconds in 64 bits can hold. kInvalidArgument.
 Result<Time> ParseTime(std::string_view text);
 
-/// "1.2s", "350ms", "4m10s", "3h5m": the two largest units that matter.
+/// "1.2s", "350ms", "4m10s", "3h5m": the two largest units that matter, rounded to the nearest.
 std::string FormatDuration(Duration duration);
 
 }  // namespace fl::base

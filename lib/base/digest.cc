@@ -2,6 +2,8 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
+
 #include "base/encoding.h"
 
 namespace fl::base {
@@ -45,12 +47,21 @@ Result<Digest> Digest::ParseReprDigest(std::string_view header) {
   constexpr std::string_view kMember = "sha-256=:";
   const Status bad = InvalidArgument("digest header \"" + std::string(header) +
                                      "\" has no sha-256=:BASE64: of 32 bytes");
-  const size_t begin = header.find(kMember);
-  if (begin == std::string_view::npos) return bad;
-  header.remove_prefix(begin + kMember.size());
-  const size_t end = header.find(':');
-  if (end == std::string_view::npos) return bad;
-  const Result<std::vector<uint8_t>> decoded = Base64Decode(header.substr(0, end));
+  std::string_view encoded;
+  // Members are parted by commas, which no digest has inside; of two alike the last one counts
+  // (RFC 8941, section 3.2).
+  while (!header.empty()) {
+    const size_t end = std::min(header.find(','), header.size());
+    std::string_view member = header.substr(0, end);
+    header.remove_prefix(std::min(end + 1, header.size()));
+    member.remove_prefix(std::min(member.find_first_not_of(" \t"), member.size()));
+    if (!member.starts_with(kMember)) continue;
+    member.remove_prefix(kMember.size());
+    const size_t close = member.find(':');
+    if (close == std::string_view::npos) return bad;
+    encoded = member.substr(0, close);
+  }
+  const Result<std::vector<uint8_t>> decoded = Base64Decode(encoded);
   if (!decoded.ok() || decoded->size() != 32) return bad;
   std::array<uint8_t, 32> bytes{};
   std::copy(decoded->begin(), decoded->end(), bytes.begin());

@@ -4,6 +4,12 @@
 #include <openssl/evp.h>
 
 namespace fl::base {
+namespace {
+
+// OpenSSL counts in int.
+constexpr size_t kLargestBase64 = size_t{1} << 30;
+
+}  // namespace
 
 std::string HexEncode(std::span<const uint8_t> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -36,6 +42,7 @@ Result<std::vector<uint8_t>> HexDecode(std::string_view text) {
 }
 
 std::string Base64Encode(std::span<const uint8_t> bytes) {
+  FL_CHECK(bytes.size() <= kLargestBase64);
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
   const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(),
                                      static_cast<int>(bytes.size()));
@@ -45,6 +52,7 @@ std::string Base64Encode(std::span<const uint8_t> bytes) {
 
 Result<std::vector<uint8_t>> Base64Decode(std::string_view text) {
   if (text.empty()) return std::vector<uint8_t>();
+  if (text.size() > kLargestBase64) return InvalidArgument("base64 text is larger than 1 GiB");
   size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
   for (char c : text.substr(0, text.size() - padding)) {
@@ -59,6 +67,11 @@ Result<std::vector<uint8_t>> Base64Decode(std::string_view text) {
                       static_cast<int>(text.size()));
   if (length < 0) return InvalidArgument("not base64 text");
   bytes.resize(static_cast<size_t>(length) - padding);
+  // The only check of the bits that padding leaves over is to encode the last group again.
+  const size_t last = bytes.size() / 3 * 3;
+  if (padding > 0 && Base64Encode(std::span(bytes).subspan(last)) != text.substr(text.size() - 4)) {
+    return InvalidArgument("base64 text has bits set past its end");
+  }
   return bytes;
 }
 

@@ -21,10 +21,13 @@ inline std::string_view AsText(std::span<const uint8_t> bytes) {
 
 /// Lower-case hexadecimal.
 std::string HexEncode(std::span<const uint8_t> bytes);
+/// Digits of either case. kInvalidArgument.
 Result<std::vector<uint8_t>> HexDecode(std::string_view text);
 
-/// RFC 4648 section 4, padded; decoding is strict (no white space, right padding).
+/// RFC 4648 section 4, padded. At most 1 GiB.
 std::string Base64Encode(std::span<const uint8_t> bytes);
+/// Strict, so that bytes have one text: no white space, right padding, unused bits zero.
+/// kInvalidArgument, also past 1 GiB.
 Result<std::vector<uint8_t>> Base64Decode(std::string_view text);
 
 /// True where both have the same bytes; takes time that depends on the lengths only.

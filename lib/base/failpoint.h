@@ -4,8 +4,10 @@
 /// environment variable FL_FAILPOINTS lists them when a program starts: `NAME[#N]=ACTION`,
 /// separated by ';', where N (default 1) is the occurrence and ACTION is `kill` (SIGKILL to
 /// itself), `error` (the place returns kUnavailable), `nospace` (kResourceExhausted) or `wait:PATH`
-/// (until PATH exists). Without the variable a place costs one load.
+/// (until PATH exists). A text that is none of that ends the process, since a failure that never
+/// happens proves nothing. Without the variable a place costs one load.
 
+#include <atomic>
 #include <string_view>
 
 #include "base/status.h"
@@ -13,13 +15,14 @@
 namespace fl::base {
 
 namespace internal {
-extern bool failpoints_armed;
+extern std::atomic<bool> failpoints_armed;
 Status HitFailpoint(std::string_view name);
 }  // namespace internal
 
 /// Passes the place `name`: OK unless a test armed it. Thread-safe.
 inline Status Failpoint(std::string_view name) {
-  return internal::failpoints_armed ? internal::HitFailpoint(name) : OkStatus();
+  return internal::failpoints_armed.load(std::memory_order_relaxed) ? internal::HitFailpoint(name)
+                                                                    : OkStatus();
 }
 
 /// Arms places as FL_FAILPOINTS would; "" disarms all. For tests within one process.

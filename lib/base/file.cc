@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
+#include <limits>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/failpoint.h"
+#include "base/random.h"
 
 namespace fl::base {
 namespace {
@@ -65,8 +67,7 @@ Result<std::string> ReadFile(const Path& path, uint64_t limit) {
 
 Status WriteFileAtomically(const Path& path, std::string_view content, int mode) {
   FL_ASSIGN_OR_RETURN(FileWriter writer, FileWriter::Create(path, {}, mode));
-  FL_RETURN_IF_ERROR(
-      writer.Write({reinterpret_cast<const uint8_t*>(content.data()), content.size()}));
+  FL_RETURN_IF_ERROR(writer.Write(AsBytes(content)));
   return std::move(writer).Commit();
 }
 
@@ -116,11 +117,13 @@ Result<uint64_t> FreeSpace(const Path& path) {
 
 Result<FileWriter> FileWriter::Create(const Path& path, std::optional<uint64_t> expected_size,
                                       int mode) {
-  static std::atomic<uint64_t> counter{0};
   FileWriter writer;
   writer.path_ = path;
-  writer.temporary_ = path.string() + "." + std::to_string(::getpid()) + "-" +
-                      std::to_string(counter.fetch_add(1)) + ".tmp";
+  // A random name, since one made of the process id meets what a killed process left in a
+  // container, where ids start again.
+  std::array<uint8_t, 8> name{};
+  RandomSource::Secure().Fill(name);
+  writer.temporary_ = path.string() + "." + HexEncode(name) + ".tmp";
   writer.fd_ = UniqueFd(::open(writer.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                                static_cast<mode_t>(mode)));
   if (!writer.fd_.valid()) {
@@ -129,7 +132,11 @@ Result<FileWriter> FileWriter::Create(const Path& path, std::optional<uint64_t> 
     return status;
   }
   if (expected_size && *expected_size > 0) {
-    const int error = ::posix_fallocate(writer.fd_.get(), 0, static_cast<off_t>(*expected_size));
+    const bool too_large = *expected_size > uint64_t{std::numeric_limits<off_t>::max()};
+    const int error =
+        too_large ? EFBIG
+                  : ::posix_fallocate(writer.fd_.get(), 0, static_cast<off_t>(*expected_size));
+    // Other errors only mean that this file system cannot reserve.
     if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
       return FromErrno(error,
                        "reserve " + std::to_string(*expected_size) + " bytes for " + path.string());
@@ -142,12 +149,13 @@ FileWriter::FileWriter(FileWriter&& other) noexcept
     : fd_(std::move(other.fd_)),
       path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, Path())),
-      written_(other.written_) {}
+      written_(std::exchange(other.written_, 0)) {}
 
 FileWriter& FileWriter::operator=(FileWriter&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
+  std::swap(written_, other.written_);
   std::swap(written_, other.written_);
   return *this;
 }
@@ -176,7 +184,8 @@ Status FileWriter::Commit(bool durable, const std::optional<Path>& to) && {
 }
 
 Result<MappedFile> MappedFile::Open(const Path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK, a pipe by that name would wait for its writer instead of being refused.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid()) return Errno("open", path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return Errno("stat", path);
@@ -211,13 +220,14 @@ Result<FileLock> FileLock::Acquire(const Path& path, std::string_view owner) {
     if (errno != EWOULDBLOCK) return Errno("lock", path);
     std::array<char, 256> holder{};
     const ssize_t count = ::pread(fd.get(), holder.data(), holder.size(), 0);
-    return FailedPrecondition(
-        path.string() + " is held by " +
-            std::string(holder.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))),
-        "stop that process, or wait until it ends");
+    // A holder that has just taken the lock has not written its name yet.
+    const std::string name = count > 0 ? std::string(holder.data(), static_cast<size_t>(count))
+                                       : std::string("another process");
+    return FailedPrecondition(path.string() + " is held by " + name,
+                              "stop that process, or wait until it ends");
   }
   if (::ftruncate(fd.get(), 0) != 0) return Errno("truncate", path);
-  if (::pwrite(fd.get(), owner.data(), owner.size(), 0) < 0) return Errno("write", path);
+  FL_RETURN_IF_ERROR(WriteAll(fd.get(), AsBytes(owner), path));
   return FileLock(std::move(fd));
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 /// Files: whole reads, durable replacement, mapping, locks. Paths in messages are as given.
-/// Disk-full is kResourceExhausted and leaves the old file whole. Free functions are thread-safe.
+/// Disk-full is kResourceExhausted and leaves the old file whole (a limit on file sizes is told the
+/// same way where SIGXFSZ is ignored, as SignalStop does). Free functions are thread-safe.
 
 #include <cstdint>
 #include <filesystem>
@@ -60,7 +61,8 @@ Result<uint64_t> FreeSpace(const Path& path);
 class FileWriter {
  public:
   /// Opens a temporary file beside `path`. `expected_size` bytes, where known, are reserved up
-  /// front, so that a full disk is told before the first byte.
+  /// front where the file system can, so that a full disk is told before the first byte. Its name
+  /// is that of `path`, 16 hex digits and ".tmp": what a killed process left is known by that.
   static Result<FileWriter> Create(const Path& path, std::optional<uint64_t> expected_size = {},
                                    int mode = 0644);
   FileWriter(FileWriter&& other) noexcept;
@@ -70,7 +72,9 @@ class FileWriter {
   Status Write(std::span<const uint8_t> bytes);
   uint64_t written() const { return written_; }
   const Path& temporary_path() const { return temporary_; }
-  /// fsync where `durable`, then rename to the path given to Create (or to `to`).
+  /// fsync where `durable`, then rename to the path given to Create (or to `to`, on the same file
+  /// system). After an error the old file may already be replaced, if only the fsync of the folder
+  /// failed.
   Status Commit(bool durable = true, const std::optional<Path>& to = {}) &&;
 
  private:
@@ -81,9 +85,11 @@ class FileWriter {
   uint64_t written_ = 0;
 };
 
-/// A whole file mapped for reading. Its pages are the kernel's, not anonymous memory of ours.
+/// A whole file mapped for reading. Its pages are the kernel's, not anonymous memory of ours. The
+/// file must not be cut short meanwhile (SIGBUS): ours are replaced, never rewritten in place.
 class MappedFile {
  public:
+  /// kNotFound, kPermissionDenied, kInvalidArgument where it is no regular file.
   static Result<MappedFile> Open(const Path& path);
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept;

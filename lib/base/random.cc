@@ -2,9 +2,9 @@
 
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 #include "base/check.h"
@@ -15,7 +15,11 @@ namespace {
 class SecureRandom final : public RandomSource {
  public:
   void Fill(std::span<uint8_t> out) override {
-    FL_CHECK(RAND_bytes(out.data(), static_cast<int>(out.size())) == 1);
+    constexpr size_t kStep = size_t{1} << 20;  // OpenSSL counts in int
+    for (; !out.empty(); out = out.subspan(std::min(out.size(), kStep))) {
+      const auto step = static_cast<int>(std::min(out.size(), kStep));
+      FL_CHECK(RAND_bytes(out.data(), step) == 1);
+    }
   }
 };
 
@@ -24,6 +28,22 @@ uint64_t SplitMix(uint64_t& state) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
+}
+
+// The natural logarithm of x > 0 to within some units of the last place, from operations that round
+// the same way everywhere: log(m 2^e) = e log 2 + 2 artanh((m-1)/(m+1)), m in [sqrt(1/2), sqrt(2)).
+double PortableLog(double x) {
+  int exponent = 0;
+  double mantissa = std::frexp(x, &exponent);
+  if (mantissa < std::numbers::sqrt2 / 2) {
+    mantissa *= 2;
+    --exponent;
+  }
+  const double s = (mantissa - 1) / (mantissa + 1);
+  const double square = s * s;
+  double sum = 0;
+  for (int k = 23; k >= 1; k -= 2) sum = sum * square + 1.0 / k;  // terms past it: below 2^-60
+  return exponent * std::numbers::ln2 + 2 * s * sum;
 }
 
 }  // namespace
@@ -87,11 +107,18 @@ double SeededRandom::Normal() {
     has_spare_ = false;
     return spare_normal_;
   }
-  const double radius = std::sqrt(-2 * std::log(1 - Unit()));
-  const double angle = 2 * std::numbers::pi * Unit();
-  spare_normal_ = radius * std::sin(angle);
+  double u = 0;
+  double v = 0;
+  double square = 0;
+  do {
+    u = 2 * Unit() - 1;
+    v = 2 * Unit() - 1;
+    square = u * u + v * v;
+  } while (square >= 1 || square == 0);
+  const double factor = std::sqrt(-2 * PortableLog(square) / square);
+  spare_normal_ = v * factor;
   has_spare_ = true;
-  return radius * std::cos(angle);
+  return u * factor;
 }
 
 }  // namespace fl::base

@@ -4,8 +4,11 @@
 /// everything that has to come out the same again (initial weights, shuffles, selection by seed).
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace fl::base {
@@ -35,7 +38,8 @@ class SeededRandom final : public RandomSource {
 
   void Fill(std::span<uint8_t> out) override;
   uint64_t Next();
-  /// Standard normal (Box–Muller, both values used).
+  /// Standard normal: Marsaglia's polar method (1964), both values used. The same bits everywhere,
+  /// since it takes no function of the C library but the square root, which IEEE 754 fixes.
   double Normal();
 
   /// Fisher–Yates.

@@ -1,8 +1,9 @@
 #include "base/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
-#include <latch>
 #include <memory>
+#include <utility>
 
 #include "base/check.h"
 
@@ -54,7 +55,7 @@ void ThreadPool::ParallelFor(ThreadPool* pool, size_t count,
     std::condition_variable finished;
   };
   const auto shared = std::make_shared<Shared>();
-  const auto work = [shared, count, &body] {
+  const auto work = [shared, count, &body]() noexcept {
     for (size_t i = shared->next.fetch_add(1); i < count; i = shared->next.fetch_add(1)) {
       body(i);
       if (shared->done.fetch_add(1) + 1 == count) {
@@ -64,8 +65,8 @@ void ThreadPool::ParallelFor(ThreadPool* pool, size_t count,
     }
   };
   if (pool != nullptr) {
-    const size_t helpers = std::min(count, static_cast<size_t>(pool->size()));
-    for (size_t i = 1; i < helpers + 1 && i < count; ++i) pool->Submit(work);
+    const size_t helpers = std::min(count, static_cast<size_t>(pool->size()) + 1);
+    for (size_t i = 1; i < helpers; ++i) pool->Submit(work);
   }
   work();
   std::unique_lock lock(shared->mutex);

@@ -3,6 +3,7 @@
 /// A fixed number of threads that run closures.
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -20,11 +21,13 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  /// `work` must not throw, here and in ParallelFor: there is nobody to catch it.
   void Submit(std::function<void()> work);
   int size() const { return static_cast<int>(threads_.size()); }
 
   /// Runs body(i) for i in [0, count) on the pool and the calling thread, and returns when all are
-  /// done. Each index runs once; the order is open. `pool` null runs all on the caller.
+  /// done. Each index runs once; the order is open. `pool` null runs all on the caller. May be used
+  /// within `body`.
   static void ParallelFor(ThreadPool* pool, size_t count, const std::function<void(size_t)>& body);
 
  private:
