@@ -156,7 +156,6 @@ FileWriter& FileWriter::operator=(FileWriter&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
   std::swap(written_, other.written_);
-  std::swap(written_, other.written_);
   return *this;
 }
 
