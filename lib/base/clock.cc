@@ -83,9 +83,10 @@ Result<Time> ParseTime(std::string_view text) {
 
 std::string FormatDuration(Duration duration) {
   if (duration < Duration(0) && duration != Duration::min()) return "-" + FormatDuration(-duration);
-  using std::chrono::round;
+  constexpr int64_t kMilli = 1'000'000;
+  const int64_t millis = duration.count() / kMilli + (duration.count() % kMilli >= kMilli / 2);
   char text[64];
-  if (const int64_t millis = round<std::chrono::milliseconds>(duration).count(); millis < 1000) {
+  if (millis < 1000) {
     std::snprintf(text, sizeof text, "%" PRId64 "ms", millis);
   } else if (const int64_t tenths = (millis + 50) / 100; tenths < 600) {
     std::snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "s", tenths / 10, tenths % 10);
