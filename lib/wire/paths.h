@@ -23,6 +23,12 @@ inline constexpr std::string_view kSteps = "Fl-Steps";
 inline constexpr std::string_view kTrainMetrics = "Fl-Metrics";
 /// Which attempt of the round an update belongs to; 0 where absent.
 inline constexpr std::string_view kAttempt = "Fl-Attempt";
+/// In the 204 to a poll that named its current task: "none" where the client has no task any more.
+inline constexpr std::string_view kTaskState = "Fl-Task";
+inline constexpr std::string_view kTaskNone = "none";
+/// In a 401: "superseded" where a newer session of the same client ended this one.
+inline constexpr std::string_view kSessionState = "Fl-Session";
+inline constexpr std::string_view kSessionSuperseded = "superseded";
 /// RFC 9530.
 inline constexpr std::string_view kReprDigest = "Repr-Digest";
 
