@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
@@ -26,14 +27,15 @@ Status Errno(std::string_view what, const Path& path) {
 
 Path Parent(const Path& path) { return path.has_parent_path() ? path.parent_path() : Path("."); }
 
-Status WriteAll(int fd, std::span<const uint8_t> bytes, const Path& path) {
+Status WriteAllAt(int fd, uint64_t offset, std::span<const uint8_t> bytes, const Path& path) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0) {
       if (errno == EINTR) continue;
       return Errno("write", path);
     }
     bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
   }
   return OkStatus();
 }
@@ -163,10 +165,12 @@ FileWriter::~FileWriter() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Status FileWriter::Write(std::span<const uint8_t> bytes) {
+Status FileWriter::Write(std::span<const uint8_t> bytes) { return WriteAt(written_, bytes); }
+
+Status FileWriter::WriteAt(uint64_t offset, std::span<const uint8_t> bytes) {
   FL_RETURN_IF_ERROR(Failpoint("file.write"));
-  FL_RETURN_IF_ERROR(WriteAll(fd_.get(), bytes, path_));
-  written_ += bytes.size();
+  FL_RETURN_IF_ERROR(WriteAllAt(fd_.get(), offset, bytes, path_));
+  written_ = std::max(written_, offset + bytes.size());
   return OkStatus();
 }
 
@@ -210,6 +214,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+void PrefetchMapped(std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return;
+  static const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data()) & ~(page - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size());
+  void* address = reinterpret_cast<void*>(begin);
+#ifdef MADV_POPULATE_READ
+  if (::madvise(address, end - begin, MADV_POPULATE_READ) == 0) return;
+#endif
+  ::madvise(address, end - begin, MADV_WILLNEED);
 }
 
 Result<FileLock> FileLock::Acquire(const Path& path, std::string_view owner) {

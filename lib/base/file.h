@@ -69,7 +69,11 @@ class FileWriter {
   FileWriter& operator=(FileWriter&& other) noexcept;
   ~FileWriter();
 
+  /// At the end of what was written so far.
   Status Write(std::span<const uint8_t> bytes);
+  /// At `offset`, for files whose parts are not made in order. What is never written reads as zero.
+  Status WriteAt(uint64_t offset, std::span<const uint8_t> bytes);
+  /// The end of what was written.
   uint64_t written() const { return written_; }
   const Path& temporary_path() const { return temporary_; }
   /// fsync where `durable`, then rename to the path given to Create (or to `to`, on the same file
@@ -102,6 +106,10 @@ class MappedFile {
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
 };
+
+/// Asks the kernel to have these bytes of a mapped file in memory, and this process's page tables
+/// filled for them, in one call instead of a fault for every page. A hint: it never fails.
+void PrefetchMapped(std::span<const uint8_t> bytes);
 
 /// A lock on a file, held while the object lives and given up by the kernel when the process dies.
 class FileLock {

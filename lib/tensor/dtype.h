@@ -63,5 +63,7 @@ size_t EncodeFromFloat(DType dtype, const float* source, size_t count, uint8_t* 
 /// Number of NaNs and infinities among the whole elements in `bytes`; 0 for integer dtypes. At
 /// memory speed for F16, BF16, F32 and F64.
 size_t CountNonFinite(DType dtype, std::span<const uint8_t> bytes);
+/// Index of the first of them, if any; as fast.
+std::optional<size_t> FirstNonFinite(DType dtype, std::span<const uint8_t> bytes);
 
 }  // namespace fl::tensor

@@ -47,6 +47,9 @@ struct TensorInfo {
 /// "[2,3]"; "[]" for a scalar.
 std::string ShapeToString(const std::vector<uint64_t>& shape);
 
+/// A name from a file for use in a message: in quotes, control characters escaped, cut when long.
+std::string Quote(std::string_view name);
+
 /// Bytes of a tensor. kInvalidArgument where the product does not fit 64 bits.
 base::Result<uint64_t> ByteSize(const TensorSpec& spec);
 
