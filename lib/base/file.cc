@@ -242,7 +242,7 @@ Result<FileLock> FileLock::Acquire(const Path& path, std::string_view owner) {
                               "stop that process, or wait until it ends");
   }
   if (::ftruncate(fd.get(), 0) != 0) return Errno("truncate", path);
-  FL_RETURN_IF_ERROR(WriteAll(fd.get(), AsBytes(owner), path));
+  FL_RETURN_IF_ERROR(WriteAllAt(fd.get(), 0, AsBytes(owner), path));
   return FileLock(std::move(fd));
 }
 

@@ -139,6 +139,17 @@ TEST_F(FileTest, WhatWasReservedAndNotWrittenIsCutOff) {
   EXPECT_EQ(std::filesystem::file_size(folder_ / "f"), 1U);
 }
 
+TEST_F(FileTest, PartsMayBeWrittenInAnyOrder) {
+  const Path path = folder_ / "file";
+  ASSERT_OK_AND_ASSIGN(FileWriter writer, FileWriter::Create(path, 100));
+  EXPECT_THAT(writer.WriteAt(6, AsBytes("world")), IsOk());
+  EXPECT_THAT(writer.WriteAt(0, AsBytes("hello")), IsOk());
+  EXPECT_EQ(writer.written(), 11u);
+  EXPECT_THAT(writer.Write(AsBytes("!")), IsOk());
+  EXPECT_THAT(std::move(writer).Commit(), IsOk());
+  EXPECT_THAT(ReadFile(path), IsOkAndHolds(std::string("hello\0world!", 12)));
+}
+
 TEST_F(FileTest, NoFileIsAsLargeAsAnyNumber) {
   for (const uint64_t size : {uint64_t{1} << 62, uint64_t{1} << 63, UINT64_MAX}) {
     EXPECT_THAT(FileWriter::Create(folder_ / "f", size), StatusIs(Code::kResourceExhausted))
@@ -255,6 +266,18 @@ TEST_F(FileTest, MapsAWholeFile) {
   EXPECT_EQ(AsText(moved.bytes()), "content");
   moved = MappedFile();
   EXPECT_EQ(moved.size(), 0U);
+}
+
+TEST_F(FileTest, PrefetchingIsAHintForAnyPartOfAMapping) {
+  const Path path = folder_ / "file";
+  const std::string content(3 * 4096 + 5, 'x');
+  ASSERT_THAT(WriteFileAtomically(path, content), IsOk());
+  ASSERT_OK_AND_ASSIGN(const MappedFile file, MappedFile::Open(path));
+  PrefetchMapped({});
+  PrefetchMapped(file.bytes());
+  PrefetchMapped(file.bytes().subspan(4095, 3));
+  PrefetchMapped(file.bytes().last(1));
+  EXPECT_EQ(AsText(file.bytes()), content);
 }
 
 TEST_F(FileTest, MapsAnEmptyFile) {
