@@ -27,7 +27,8 @@ struct Command {
   int stdout_fd = -1;               ///< the same for stdout
   bool pipe_stdin = false;          ///< the caller writes with WriteLine; else /dev/null
   bool pipe_stdout = false;         ///< the caller reads with ReadLine; else as stdout_file says
-  bool die_with_parent = true;      ///< the kernel kills it when this process dies
+  bool die_with_parent =
+      true;  ///< the kernel kills it (not its own children) when this process dies
 };
 
 /// How a child ended.
