@@ -20,7 +20,8 @@ enum class KeyType { kP384, kEd25519 };
 class PublicKey {
  public:
   /// Reads one line as in authorized_keys: "ecdsa-sha2-nistp384 AAAA…[ comment]" or
-  /// "ssh-ed25519 AAAA…". The point is checked to be on the curve. kInvalidArgument.
+  /// "ssh-ed25519 AAAA…". The point is checked to be on the curve and not of small order.
+  /// kInvalidArgument.
   static Result<PublicKey> ParseOpenSsh(std::string_view line);
   /// Reads SubjectPublicKeyInfo as PEM. kInvalidArgument.
   static Result<PublicKey> ParsePem(std::string_view pem);
@@ -52,7 +53,8 @@ class PrivateKey {
   /// OpenSSH file ("BEGIN OPENSSH PRIVATE KEY"). Another curve or type, or an encrypted file, is
   /// kInvalidArgument and says which it is and how to convert it.
   static Result<PrivateKey> Parse(std::string_view text);
-  /// Parse of a file, whose mode must not let others read it (kPermissionDenied, with chmod hint).
+  /// Parse of a file, which others must not read and its group not write (kPermissionDenied, with a
+  /// chmod hint).
   static Result<PrivateKey> Load(const Path& path);
 
   KeyType type() const;
