@@ -45,8 +45,9 @@ struct AggregateRequest {
   base::Path output;
   /// Metadata of the next model's file.
   tensor::Header::Metadata metadata;
-  /// Where the next state goes, for rules that keep one. Must not be `state`'s path while a crash
-  /// between the two commits matters to the caller: output is committed after the state.
+  /// Where the next state goes, for rules that keep one. May be the path that `state` was opened
+  /// from. It gets its name just before the output does; a caller to whom a crash between the two
+  /// matters gives both new names and publishes them together.
   base::Path state_output;
   /// fsync what was written.
   bool durable = true;

@@ -29,7 +29,7 @@ std::vector<std::string> KnownAlgorithms();
 /// |---|---|---|
 /// | FedAvg | g + ηΔ; the mean itself where η = 1 | McMahan et al. 2017, algorithm 1 |
 /// | FedProx | as FedAvg; `mu` is for the clients | Li et al. 2020, algorithm 2 |
-/// | FedAvgM | v ← βv + Δ; g + ηv | Hsu et al. 2019, section 4.3 |
+/// | FedAvgM | m ← βm + Δ; g + ηm, with β = serverMomentum | Hsu et al. 2019, section 4.3 |
 /// | FedAdagrad | m ← β₁m + (1−β₁)Δ; v ← v + Δ²; g + ηm/(√v + τ) | Reddi et al. 2021, algorithm 2 |
 /// | FedAdam | m as above; v ← β₂v + (1−β₂)Δ²; the same step | same |
 /// | FedYogi | m as above; v ← v − (1−β₂)Δ² sign(v − Δ²); the same step | same |
@@ -39,6 +39,10 @@ std::vector<std::string> KnownAlgorithms();
 /// In FedNova τᵢ are a client's local steps, pᵢ = nᵢ/Σn, τ_eff = Σ pᵢτᵢ; with equal steps it is
 /// FedAvg, bit for bit. With `biasCorrection` (FedAdam and FedYogi) m and v are divided by 1 − β₁ᵗ
 /// and 1 − β₂ᵗ in the step, as in Kingma and Ba 2015; the default is without, as in Reddi et al.
+///
+/// m starts at 0 and v at `initialAccumulator` (τ² unless given). Defaults: serverLearningRate 1,
+/// 0.1 for the adaptive ones; serverMomentum 0.9; beta1 0.9, 0 for FedAdagrad; beta2 0.99; tau
+/// 0.001; biasCorrection false; mu 0.
 ///
 /// Integer and boolean tensors take no step: they get the exact mean, weighted by samples.
 class Rule {
