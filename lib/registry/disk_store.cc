@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/failpoint.h"
 #include "registry/internal/artifact.h"
-#include "registry/internal/json_fields.h"
+#include "registry/internal/stored_json.h"
 
 namespace fl::registry {
 namespace {
@@ -45,6 +46,20 @@ Result<base::UniqueFd> OpenForReading(const Path& path) {
   return fd;
 }
 
+Status SyncFile(int fd, const Path& path) {
+  return ::fsync(fd) == 0 ? base::OkStatus() : Errno("fsync", path);
+}
+
+/// Commits a blob whose name in the folder the caller makes durable later: its bytes are on disk
+/// before it has that name, so that no crash leaves a name with other bytes.
+Status CommitBlob(base::FileWriter writer) {
+  {
+    FL_ASSIGN_OR_RETURN(const base::UniqueFd fd, OpenForReading(writer.temporary_path()));
+    FL_RETURN_IF_ERROR(SyncFile(fd.get(), writer.temporary_path()));
+  }
+  return std::move(writer).Commit(/*durable=*/false);
+}
+
 /// Reads `fd` to its end in chunks.
 template <typename Consume>
 Status ReadAll(int fd, const Path& path, Consume consume) {
@@ -72,8 +87,8 @@ std::string_view RefName(const json& entry) {
 }
 
 Result<json> ParseIndex(std::string_view text, const Path& path) {
-  FL_ASSIGN_OR_RETURN(json index, internal::ParseJson(text, path.string()));
-  internal::JsonFields fields(index, path.string());
+  FL_ASSIGN_OR_RETURN(json index, internal::ParseStored(text, path.string()));
+  internal::StoredFields fields(index, path.string());
   fields.Array("manifests");
   FL_RETURN_IF_ERROR(fields.status());
   return index;
@@ -106,8 +121,7 @@ Status DiskStore::MakeLayout() {
     const json index = {{"schemaVersion", 2},
                         {"mediaType", std::string(internal::kIndexType)},
                         {"manifests", json::array()}};
-    FL_RETURN_IF_ERROR(
-        base::WriteFileAtomically(directory_ / "index.json", internal::DumpJson(index)));
+    FL_RETURN_IF_ERROR(base::WriteFileAtomically(directory_ / "index.json", base::DumpJson(index)));
     const Path parent = std::filesystem::absolute(directory_, ignored).parent_path();
     FL_RETURN_IF_ERROR(base::SyncDirectory(parent));
   }
@@ -187,7 +201,12 @@ Result<std::string> DiskStore::CommitTags(const std::vector<TagChange>& changes,
     entries.push_back(std::move(entry));
   }
   index["manifests"] = std::move(entries);
-  const std::string after = internal::DumpJson(index);
+  const std::string after = base::DumpJson(index);
+  // What the tags will name is there before they do.
+  if (blobs_added_) {
+    FL_RETURN_IF_ERROR(base::SyncDirectory(directory_ / "blobs" / "sha256"));
+    blobs_added_ = false;
+  }
   FL_RETURN_IF_ERROR(base::WriteFileAtomically(path, after));
   return base::Digest::Of(after).Hex();
 }
@@ -196,7 +215,10 @@ Result<base::Digest> DiskStore::PutBlob(std::string_view bytes) {
   const base::Digest digest = base::Digest::Of(bytes);
   const Result<std::string> existing = base::ReadFile(BlobPath(digest), bytes.size());
   if (existing.ok() && *existing == bytes) return digest;
-  FL_RETURN_IF_ERROR(base::WriteFileAtomically(BlobPath(digest), bytes));
+  FL_ASSIGN_OR_RETURN(base::FileWriter writer, base::FileWriter::Create(BlobPath(digest)));
+  FL_RETURN_IF_ERROR(writer.Write(base::AsBytes(bytes)));
+  FL_RETURN_IF_ERROR(CommitBlob(std::move(writer)));
+  blobs_added_ = true;
   return digest;
 }
 
@@ -220,11 +242,11 @@ Status DiskStore::PutFile(const Path& file, const base::Digest& digest, uint64_t
   }
   std::error_code error;
   if (std::filesystem::equivalent(file.parent_path(), directory_ / "staging", error) && !error) {
-    if (::fsync(source->get()) != 0) return Errno("fsync", file);
+    FL_RETURN_IF_ERROR(SyncFile(source->get(), file));
     FL_RETURN_IF_ERROR(base::Failpoint("registry.file.rename"));
     if (::rename(file.c_str(), target.c_str()) != 0)
       return Errno("rename " + file.string(), target);
-    FL_RETURN_IF_ERROR(base::SyncDirectory(target.parent_path()));
+    blobs_added_ = true;
     // Its writer has just hashed it; this process need not do so again.
     FL_ASSIGN_OR_RETURN(const Identity identity, Identify(source->get(), target));
     const std::lock_guard lock(verified_mutex_);
@@ -240,7 +262,9 @@ Status DiskStore::PutFile(const Path& file, const base::Digest& digest, uint64_t
   if (std::move(hash).Finish() != digest) {
     return base::DataLoss(file.string() + " does not have the digest " + digest.ToString());
   }
-  return std::move(writer).Commit();
+  FL_RETURN_IF_ERROR(CommitBlob(std::move(writer)));
+  blobs_added_ = true;
+  return base::OkStatus();
 }
 
 Result<Path> DiskStore::StagingDirectory() {

@@ -4,6 +4,7 @@
 /// `blobs/sha256/…`. Any tool that knows OCI layouts reads it (`skopeo inspect oci:DIR:v3`).
 /// README.md of this module has the whole format.
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -49,6 +50,7 @@ class DiskStore final : public ContentStore {
 
   const base::Path directory_;
   std::mutex commit_mutex_;
+  std::atomic<bool> blobs_added_ = false;  ///< names in blobs/sha256 may not be durable yet
   std::mutex tags_mutex_;
   TagSnapshot tags_;  ///< as last read
   std::mutex verified_mutex_;

@@ -2,25 +2,26 @@
 
 #include <nlohmann/json.hpp>
 
-#include "registry/internal/json_fields.h"
+#include "registry/internal/stored_json.h"
 
 namespace fl::registry {
 
 std::string FormatRecord(const Record& record) {
   return "{\"seq\":" + std::to_string(record.sequence) + ",\"prev\":\"" +
          record.previous.ToString() + "\",\"time\":\"" + base::FormatTime(record.time) +
-         "\",\"type\":" + nlohmann::json(record.type).dump() + ",\"data\":" + record.data + "}";
+         "\",\"type\":" + base::DumpJson(nlohmann::json(record.type)) + ",\"data\":" + record.data +
+         "}";
 }
 
 base::Result<Record> ParseRecord(std::string_view line) {
-  FL_ASSIGN_OR_RETURN(const nlohmann::json value, internal::ParseJson(line, "record"));
-  internal::JsonFields fields(value, "record");
+  FL_ASSIGN_OR_RETURN(const nlohmann::json value, internal::ParseStored(line, "record"));
+  internal::StoredFields fields(value, "record");
   Record record;
   record.sequence = fields.Count("seq");
   record.previous = fields.Digest("prev");
   record.time = fields.Time("time");
   record.type = fields.String("type");
-  record.data = internal::DumpJson(fields.Object("data"));
+  record.data = base::DumpJson(fields.Object("data"));
   FL_RETURN_IF_ERROR(fields.status());
   record.hash = base::Digest::Of(line);
   return record;

@@ -32,6 +32,13 @@ Result<internal::History> LoadWithoutRecords(ContentStore& store, const TagSnaps
   return internal::History::WithoutRecords(std::move(versions), pinned, promoted);
 }
 
+/// The error of reading `part` of a version that must be there.
+Status Lost(const Status& status, base::VersionNumber version, std::string_view part) {
+  const std::string where = "version " + std::to_string(version.value()) + ": " + std::string(part);
+  if (status.code() != base::Code::kNotFound) return status.WithContext(where);
+  return base::DataLoss(where + ": " + status.message(), "restore it from a copy of the registry");
+}
+
 }  // namespace
 
 Result<VersionInfo> internal::ReadVersion(ContentStore& store, const Descriptor& manifest) {
@@ -269,31 +276,36 @@ Result<std::vector<Record>> ModelRepository::Records() {
 }
 
 Result<OpenedBlob> ModelRepository::OpenPart(base::VersionNumber version, std::string_view part,
-                                             const base::Digest& digest) {
-  Result<OpenedBlob> blob = store_->OpenBlob(digest, /*force=*/false);
+                                             const base::Digest& digest, bool force) {
+  Result<OpenedBlob> blob = store_->OpenBlob(digest, force);
   if (blob.ok()) return blob;
-  Status status = blob.status();
-  if (status.code() == base::Code::kNotFound) {
+  if (blob.status().code() == base::Code::kNotFound) {
     // Pruned since the records were read, or lost.
     FL_ASSIGN_OR_RETURN(const auto snapshot, Refresh());
     FL_RETURN_IF_ERROR(snapshot->FindPresent(version).status());
-    status = base::DataLoss(status.message(), "restore it from a copy of the registry");
   }
-  return status.WithContext("version " + std::to_string(version.value()) + ": " +
-                            std::string(part));
+  return Lost(blob.status(), version, part);
+}
+
+Result<Descriptor> ModelRepository::CheckManifest(const VersionInfo& info) {
+  FL_ASSIGN_OR_RETURN(const uint64_t size, store_->StatBlob(info.manifest));
+  Descriptor manifest{std::string(internal::kManifestType), info.manifest, size};
+  FL_RETURN_IF_ERROR(internal::ReadVersion(*store_, manifest).status());
+  return manifest;
 }
 
 Result<OpenedBlob> ModelRepository::OpenWeights(base::VersionNumber version) {
   FL_ASSIGN_OR_RETURN(const auto snapshot, Refresh());
   FL_ASSIGN_OR_RETURN(const VersionInfo* info, snapshot->FindPresent(version));
-  return OpenPart(version, "weights", info->weights);
+  return OpenPart(version, "weights", info->weights, /*force=*/false);
 }
 
 Result<std::optional<OpenedBlob>> ModelRepository::OpenState(base::VersionNumber version) {
   FL_ASSIGN_OR_RETURN(const auto snapshot, Refresh());
   FL_ASSIGN_OR_RETURN(const VersionInfo* info, snapshot->FindPresent(version));
   if (!info->state) return std::optional<OpenedBlob>();
-  FL_ASSIGN_OR_RETURN(OpenedBlob blob, OpenPart(version, "optimiser state", *info->state));
+  FL_ASSIGN_OR_RETURN(OpenedBlob blob,
+                      OpenPart(version, "optimiser state", *info->state, /*force=*/false));
   return std::optional<OpenedBlob>(std::move(blob));
 }
 
@@ -310,22 +322,15 @@ Result<Change> ModelRepository::MoveTag(std::string_view tag, base::VersionNumbe
   }
   if ((pin ? pinned : snapshot->history().promoted()) == version) return Change::kAlreadySo;
 
-  const std::string name = "version " + std::to_string(version.value());
-  const auto named = [&](std::string_view part, const Status& status) {
-    return status.WithContext(name + ": " + std::string(part));
-  };
-  FL_ASSIGN_OR_RETURN(const uint64_t size, store_->StatBlob(info->manifest));
-  const Descriptor manifest{std::string(internal::kManifestType), info->manifest, size};
-  const Result<VersionInfo> stored = internal::ReadVersion(*store_, manifest);
-  FL_RETURN_IF_ERROR(named("manifest", stored.status()));
-  FL_RETURN_IF_ERROR(named("weights", store_->OpenBlob(info->weights, /*force=*/true).status()));
+  const Result<Descriptor> manifest = CheckManifest(*info);
+  FL_RETURN_IF_ERROR(Lost(manifest.status(), version, "manifest"));
+  FL_RETURN_IF_ERROR(OpenPart(version, "weights", info->weights, /*force=*/true).status());
   if (info->state) {
-    FL_RETURN_IF_ERROR(
-        named("optimiser state", store_->OpenBlob(*info->state, /*force=*/true).status()));
+    FL_RETURN_IF_ERROR(OpenPart(version, "optimiser state", *info->state, /*force=*/true).status());
   }
   FL_RETURN_IF_ERROR(Commit(
       *snapshot, {{std::string(pin ? kRecordPinned : kRecordPromoted), internal::MoveData(*info)}},
-      {}, {{std::string(tag), manifest}}, pin ? "pin" : "promote"));
+      {}, {{std::string(tag), *manifest}}, pin ? "pin" : "promote"));
   return Change::kMade;
 }
 

@@ -170,7 +170,9 @@ class ModelRepository {
   base::Status DropStaged(const base::Path& file);
   base::Result<RetentionReport> CollectOnce(const RetentionPolicy& policy);
   base::Result<OpenedBlob> OpenPart(base::VersionNumber version, std::string_view part,
-                                    const base::Digest& digest);
+                                    const base::Digest& digest, bool force);
+  /// Reads manifest and config of a version.
+  base::Result<Descriptor> CheckManifest(const VersionInfo& info);
 
   const std::unique_ptr<ContentStore> store_;
   std::optional<WriterOptions> writer_;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "registry/internal/json_fields.h"
+#include "registry/internal/stored_json.h"
 
 namespace fl::registry::internal {
 namespace {
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 // JSON has no infinity; an epsilon without noise is one.
 json NumberToJson(double value) {
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  if (std::isinf(value)) return "Infinity";
   return value;
 }
 
@@ -37,7 +37,7 @@ json DescriptorToJson(const Descriptor& descriptor) {
 }
 
 base::Result<Descriptor> DescriptorFromJson(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+  StoredFields fields(value, where);
   Descriptor descriptor;
   descriptor.media_type = fields.String("mediaType");
   descriptor.digest = fields.Digest("digest");
@@ -56,15 +56,15 @@ std::string FormatArtifact(const Artifact& artifact) {
     value["layers"].push_back(DescriptorToJson(layer));
   }
   if (!artifact.annotations.empty()) value["annotations"] = artifact.annotations;
-  return DumpJson(value);
+  return base::DumpJson(value);
 }
 
 base::Result<Artifact> ParseArtifact(std::string_view text, const std::string& where) {
-  FL_ASSIGN_OR_RETURN(const json value, ParseJson(text, where));
-  JsonFields fields(value, where);
+  FL_ASSIGN_OR_RETURN(const json value, ParseStored(text, where));
+  StoredFields fields(value, where);
   Artifact artifact;
-  artifact.media_type = fields.StringOr("mediaType", std::string(kManifestType));
-  artifact.artifact_type = fields.StringOr("artifactType", "");
+  if (fields.Has("mediaType")) artifact.media_type = fields.String("mediaType");
+  if (fields.Has("artifactType")) artifact.artifact_type = fields.String("artifactType");
   if (fields.Has("manifests")) {
     for (const json& item : fields.Array("manifests")) {
       FL_ASSIGN_OR_RETURN(Descriptor child, DescriptorFromJson(item, where + ": manifest"));
@@ -83,7 +83,7 @@ base::Result<Artifact> ParseArtifact(std::string_view text, const std::string& w
   }
   if (fields.Has("annotations")) {
     const json& annotations = fields.Object("annotations");
-    JsonFields texts(annotations, where + ": annotations");
+    StoredFields texts(annotations, where + ": annotations");
     for (const auto& [key, unused] : annotations.items()) {
       artifact.annotations[key] = texts.String(key);
     }
@@ -118,10 +118,10 @@ json VersionToJson(const VersionInfo& info) {
 }
 
 base::Result<VersionInfo> VersionFromJson(const json& value, const std::string& where) {
-  JsonFields fields(value, where);
+  StoredFields fields(value, where);
   VersionInfo info;
   info.version = base::VersionNumber(fields.Count("version"));
-  JsonFields weights(fields.Object("weights"), where + ": weights");
+  StoredFields weights(fields.Object("weights"), where + ": weights");
   info.job = base::JobName(fields.String("job"));
   info.round = base::RoundNumber(fields.Count("round"));
   info.algorithm = fields.String("algorithm");
@@ -135,23 +135,23 @@ base::Result<VersionInfo> VersionFromJson(const json& value, const std::string& 
   info.weights = weights.Digest("digest");
   info.weights_size = static_cast<uint64_t>(weights.Count("size"));
   FL_RETURN_IF_ERROR(weights.status());
-  JsonFields numbers(metrics, where + ": metrics");
+  StoredFields numbers(metrics, where + ": metrics");
   for (const auto& [name, unused] : metrics.items()) info.metrics[name] = numbers.Double(name);
   FL_RETURN_IF_ERROR(numbers.status());
   if (fields.Has("state")) {
-    JsonFields state(fields.Object("state"), where + ": state");
+    StoredFields state(fields.Object("state"), where + ": state");
     info.state = state.Digest("digest");
     info.state_size = static_cast<uint64_t>(state.Count("size"));
     FL_RETURN_IF_ERROR(state.status());
   }
   if (fields.Has("parent")) {
-    JsonFields parent(fields.Object("parent"), where + ": parent");
+    StoredFields parent(fields.Object("parent"), where + ": parent");
     const base::VersionNumber number(parent.Count("version"));
     info.parent = VersionRef{number, parent.Digest("manifest")};
     FL_RETURN_IF_ERROR(parent.status());
   }
   if (fields.Has("privacy")) {
-    JsonFields privacy(fields.Object("privacy"), where + ": privacy");
+    StoredFields privacy(fields.Object("privacy"), where + ": privacy");
     const double epsilon = privacy.Double("epsilon");
     info.privacy = PrivacySpent{epsilon, privacy.Double("delta")};
     FL_RETURN_IF_ERROR(privacy.status());
@@ -174,21 +174,21 @@ std::string FormatConfig(const VersionInfo& info) {
         VersionTag(info.parent->version) + "@" + info.parent->manifest.ToString();
   }
   for (const auto& [name, metric] : info.metrics) {
-    labels["dev.kubefl.metric." + name] = NumberToJson(metric).dump();
+    labels["dev.kubefl.metric." + name] = base::DumpJson(NumberToJson(metric));
   }
   json diff_ids = {info.weights.ToString()};
   if (info.state) diff_ids.push_back(info.state->ToString());
-  return DumpJson({{"created", base::FormatTime(info.created)},
-                   {"architecture", "unknown"},
-                   {"os", "unknown"},
-                   {"config", {{"Labels", std::move(labels)}}},
-                   {"rootfs", {{"type", "layers"}, {"diff_ids", std::move(diff_ids)}}},
-                   {"model", VersionToJson(info)}});
+  return base::DumpJson(json{{"created", base::FormatTime(info.created)},
+                             {"architecture", "unknown"},
+                             {"os", "unknown"},
+                             {"config", {{"Labels", std::move(labels)}}},
+                             {"rootfs", {{"type", "layers"}, {"diff_ids", std::move(diff_ids)}}},
+                             {"model", VersionToJson(info)}});
 }
 
 base::Result<VersionInfo> ParseConfig(std::string_view text, const std::string& where) {
-  FL_ASSIGN_OR_RETURN(const json value, ParseJson(text, where));
-  JsonFields fields(value, where);
+  FL_ASSIGN_OR_RETURN(const json value, ParseStored(text, where));
+  StoredFields fields(value, where);
   const json& model = fields.Object("model");
   FL_RETURN_IF_ERROR(fields.status());
   return VersionFromJson(model, where + ": model");

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "registry/internal/artifact.h"
-#include "registry/internal/json_fields.h"
+#include "registry/internal/stored_json.h"
 
 namespace fl::registry::internal {
 namespace {
@@ -104,8 +104,8 @@ base::Result<std::string> History::AppendNew(base::Time time, std::string_view t
 }
 
 base::Status History::Apply(const Record& record) {
-  FL_ASSIGN_OR_RETURN(const json data, ParseJson(record.data, "data"));
-  JsonFields fields(data, "data");
+  FL_ASSIGN_OR_RETURN(const json data, ParseStored(record.data, "data"));
+  StoredFields fields(data, "data");
   const auto version_at = [&](int64_t number) -> base::Result<VersionInfo*> {
     VersionInfo* found = FindIn(versions_, base::VersionNumber(number));
     if (found != nullptr) return found;
@@ -251,24 +251,25 @@ base::Result<RecordLayers> StoreRecords(ContentStore& store, const RecordLayers&
 std::string VersionData(const VersionInfo& info) {
   json data = VersionToJson(info);
   data["manifest"] = info.manifest.ToString();
-  return DumpJson(data);
+  return base::DumpJson(data);
 }
 
 std::string MoveData(const VersionInfo& info) {
-  return DumpJson({{"version", info.version.value()}, {"manifest", info.manifest.ToString()}});
+  return base::DumpJson(
+      json{{"version", info.version.value()}, {"manifest", info.manifest.ToString()}});
 }
 
 std::string PrunedData(const std::vector<base::VersionNumber>& versions) {
   json numbers = json::array();
   for (const base::VersionNumber version : versions) numbers.push_back(version.value());
-  return DumpJson({{"versions", std::move(numbers)}});
+  return base::DumpJson(json{{"versions", std::move(numbers)}});
 }
 
 std::string JobFinishedData(const FinishedJob& job) {
   json data = {{"job", job.job.str()}, {"outcome", job.outcome}, {"reason", job.reason}};
   if (!job.config_digest.empty()) data["configDigest"] = job.config_digest.ToString();
   if (job.version) data["version"] = job.version->value();
-  return DumpJson(data);
+  return base::DumpJson(data);
 }
 
 }  // namespace fl::registry::internal
