@@ -5,6 +5,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/encoding.h"
+
 namespace fl::registry {
 namespace {
 
@@ -160,7 +162,9 @@ Result<OpenedBlob> MemoryStore::OpenBlob(const base::Digest& digest, bool /*forc
   FL_ASSIGN_OR_RETURN(const std::string bytes, ReadBlob(digest, UINT64_MAX));
   FL_ASSIGN_OR_RETURN(const base::Path scratch, Scratch());
   const base::Path path = scratch / "opened" / digest.Hex();
-  FL_RETURN_IF_ERROR(base::WriteFileAtomically(path, bytes));
+  FL_ASSIGN_OR_RETURN(base::FileWriter writer, base::FileWriter::Create(path));
+  FL_RETURN_IF_ERROR(writer.Write(base::AsBytes(bytes)));
+  FL_RETURN_IF_ERROR(std::move(writer).Commit(/*durable=*/false));
   FL_ASSIGN_OR_RETURN(base::MappedFile file, base::MappedFile::Open(path));
   return OpenedBlob{path, digest, std::move(file)};
 }
