@@ -1,0 +1,26 @@
+#pragma once
+
+/// Evaluation on a job's test dataset, at the aggregator.
+
+#include <map>
+#include <string>
+
+#include "aggregator/engine.h"
+#include "base/file.h"
+#include "trainer/process_trainer.h"
+
+namespace fl::aggregator {
+
+/// Programs that may evaluate here, by the name that jobs use: the aggregator's own configuration,
+/// never from the wire.
+using EvaluationPrograms = std::map<std::string, trainer::ProcessTrainerOptions>;
+
+/// Reads the file that `--trainers` names: `NAME: {command: [...], worker: bool, timeoutSeconds:
+/// N}` as JSON or YAML text that is JSON. kInvalidArgument.
+base::Result<EvaluationPrograms> ReadEvaluationPrograms(const base::Path& path);
+
+/// Built-in trainers are evaluated in this process, others by their program. `work_dir` takes task
+/// files and logs.
+Evaluator MakeEvaluator(EvaluationPrograms programs, base::Path work_dir);
+
+}  // namespace fl::aggregator
