@@ -34,7 +34,7 @@ class RandomSource {
 /// machine and will never change. Not for secrets. One thread.
 class SeededRandom final : public RandomSource {
  public:
-  explicit SeededRandom(std::initializer_list<uint64_t> words);
+  SeededRandom(std::initializer_list<uint64_t> words);
 
   void Fill(std::span<uint8_t> out) override;
   uint64_t Next();

@@ -1,15 +1,14 @@
 #include "base/subprocess.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <thread>
-
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace fl::base {
 namespace {

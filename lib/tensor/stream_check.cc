@@ -9,7 +9,6 @@
 namespace fl::tensor {
 
 using base::InvalidArgument;
-using base::Result;
 using base::Status;
 
 struct StreamValidator::State {

@@ -19,8 +19,8 @@
 #include "base/status.h"
 #include "transport/internal/openssl.h"
 
-// Asio's coroutine frames have an operator new made of aligned_alloc; inlined, g++ 12 takes it for a
-// mismatch with the operator delete beside it, in every coroutine.
+// Asio's coroutine frames have an operator new made of aligned_alloc; inlined, g++ 12 takes it for
+// a mismatch with the operator delete beside it, in every coroutine.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace fl::transport::internal {
