@@ -70,6 +70,9 @@ function(fl_module name)
     endforeach()
     set_target_properties(${name}_test PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+    if(EXISTS ${dir}/testdata)
+      target_compile_definitions(${name}_test PRIVATE FL_TESTDATA="${dir}/testdata")
+    endif()
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_MODE PRE_TEST
                          PROPERTIES TIMEOUT 300 LABELS unit)
   endif()

@@ -141,7 +141,7 @@ struct EnumTable<ConvergenceMode> {
 /// `minDelta` for `patience` rounds. At least one of the two is set.
 struct Convergence {
   std::string metric;
-  std::optional<ConvergenceMode> mode;
+  ConvergenceMode mode = ConvergenceMode::kMax;
   std::optional<Fraction> target;
   std::optional<int64_t> patience;
   std::optional<Fraction> min_delta;

@@ -16,6 +16,8 @@ namespace fl::spec {
 inline constexpr size_t kMaxTextBytes = size_t{16} << 20;
 /// How deep lists and maps may be nested.
 inline constexpr int kMaxDepth = 100;
+/// How many scalars, lists and maps one document may have.
+inline constexpr size_t kMaxValues = 1'000'000;
 /// How many values, and bytes of scalars, all aliases of one document may add up to.
 inline constexpr size_t kMaxAliasValues = 100'000;
 inline constexpr size_t kMaxAliasBytes = size_t{4} << 20;
