@@ -49,7 +49,8 @@ TEST(ConfigDigest, DiffersWhereTheJobIsAnother) {
 
 /// The value is stored in journals, so that it may not change from one version to the next.
 TEST(ConfigDigest, IsFixedForAllTime) {
-  EXPECT_EQ(ConfigDigest(Job()).ToString(), "sha256:e9f7587f23ff5056906c761eda30391e6f1c48ae21e6a6a6760d9c67168af933");
+  EXPECT_EQ(ConfigDigest(Job()).ToString(),
+            "sha256:e9f7587f23ff5056906c761eda30391e6f1c48ae21e6a6a6760d9c67168af933");
 }
 
 }  // namespace

@@ -175,8 +175,9 @@ class Reader {
   }
 
   void ReportUnknown() {
-    for (const auto& [key, member] : *map_) {
-      const auto listed = [&key = key](const std::vector<std::string_view>& names) {
+    for (const auto& entry : *map_) {
+      const std::string& key = entry.first;
+      const auto listed = [&key](const std::vector<std::string_view>& names) {
         return std::find(names.begin(), names.end(), key) != names.end();
       };
       if (listed(known_) || listed(ignored_)) continue;
