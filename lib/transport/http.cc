@@ -8,6 +8,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
+
 namespace fl::transport {
 namespace {
 
@@ -195,17 +197,16 @@ Response ErrorResponse(const base::Status& status, std::optional<int> http_statu
   nlohmann::ordered_json error = {{"code", info.name}, {"message", status.message()}};
   error["hint"] = status.hint();
   const nlohmann::ordered_json document = {{"error", std::move(error)}};
-  return JsonResponse(http_status.value_or(info.http_status),
-                      document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return JsonResponse(http_status.value_or(info.http_status), base::DumpJson(document));
 }
 
 base::Status StatusFromResponse(int http_status, std::string_view body) {
   if (http_status >= 200 && http_status < 400) return base::OkStatus();
   const base::Code by_status = base::CodeFromHttpStatus(http_status);
-  const nlohmann::json document = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
-  if (document.is_object()) {
-    const auto found = document.find("error");
-    if (found != document.end() && found->is_object()) {
+  const base::Result<nlohmann::json> document = base::ParseJson(body, "error");
+  if (document.ok() && document->is_object()) {
+    const auto found = document->find("error");
+    if (found != document->end() && found->is_object()) {
       const auto text = [&](const char* key) -> std::string {
         const auto value = found->find(key);
         return value != found->end() && value->is_string() ? value->get<std::string>() : "";

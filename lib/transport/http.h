@@ -23,6 +23,8 @@ namespace fl::transport {
 class Headers {
  public:
   using Field = std::pair<std::string, std::string>;
+  using value_type = Field;
+  using const_iterator = std::vector<Field>::const_iterator;
 
   Headers() = default;
   Headers(std::initializer_list<Field> fields) : fields_(fields) {}
@@ -44,8 +46,8 @@ class Headers {
 
   size_t size() const { return fields_.size(); }
   bool empty() const { return fields_.empty(); }
-  auto begin() const { return fields_.begin(); }
-  auto end() const { return fields_.end(); }
+  const_iterator begin() const { return fields_.begin(); }
+  const_iterator end() const { return fields_.end(); }
 
  private:
   std::vector<Field> fields_;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/encoding.h"
+#include "obs/log.h"
 #include "transport/internal/response_head.h"
 
 namespace fl::transport::internal {
@@ -152,8 +153,8 @@ asio::awaitable<void> Connection::Run() {
       Arm(Now() + limits_.drain_timeout);
       co_await stream_->CloseGently(limits_.drain_bytes);
     }
-  } catch (const std::exception&) {
-    // The connection ends; there is nobody left to tell.
+  } catch (const std::exception& exception) {
+    obs::Error("a connection failed", {{"peer", peer_}, {"reason", exception.what()}});
   }
   stream_->Close();
 }
@@ -256,13 +257,17 @@ asio::awaitable<std::optional<Connection::After>> Connection::ReadHead(Exchange&
 asio::awaitable<base::Status> Connection::OnHandlerThread(std::function<base::Status()> work) {
   base::Status status;
   const auto guarded = [&] {
+    std::string reason = "an exception of unknown type";
     try {
       status = work();
-    } catch (const std::exception&) {
-      status = base::Internal("the server failed while it handled the request");
+      return;
+    } catch (const std::exception& exception) {
+      reason = exception.what();
     } catch (...) {
-      status = base::Internal("the server failed while it handled the request");
     }
+    // What went wrong is for our own log, not for the peer.
+    obs::Error("a request handler threw", {{"peer", peer_}, {"reason", reason}});
+    status = base::Internal("the server failed while it handled the request");
   };
   const auto initiate = [this, &guarded](auto completion) {
     asio::post(context_.handler_pool, [completion = std::move(completion), &guarded]() mutable {

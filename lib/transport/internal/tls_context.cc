@@ -34,7 +34,11 @@ base::Result<SslContextPtr> MakeServerContext(const ServerTls& options) {
       SSL_CTX_set_ciphersuites(raw, kCipherSuites) != 1) {
     return base::Internal("cannot set up TLS 1.3: " + TakeError());
   }
-  SSL_CTX_set_options(raw, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_RENEGOTIATION);
+  // No resumption: our connections are kept for long, and a ticket key would be one more secret.
+  SSL_CTX_set_num_tickets(raw, 0);
+  SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_options(raw,
+                      SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_alpn_select_cb(raw, SelectAlpn, nullptr);
   constexpr std::string_view kSessionContext = "fl-transport";
