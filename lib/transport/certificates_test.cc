@@ -47,12 +47,14 @@ class CertificatesTest : public ::testing::Test {
 TEST_F(CertificatesTest, OpensslTrustsWhatIsIssuedForWhatItIsIssuedFor) {
   ASSERT_OK_AND_ASSIGN(
       const CertificateAndKey server,
-      authority_.IssueServer({"fl.example.org", "*.pods", "127.0.0.1", "::1"}, clock_));
+      authority_.IssueServer({"fl.example.org", "*.pods.example", "127.0.0.1", "::1"}, clock_));
   EXPECT_EQ(OpensslVerify(server.certificate_pem, "sslserver"), 0);
   EXPECT_EQ(
       OpensslVerify(server.certificate_pem, "sslserver", {"-verify_hostname", "fl.example.org"}),
       0);
-  EXPECT_EQ(OpensslVerify(server.certificate_pem, "sslserver", {"-verify_hostname", "a.pods"}), 0);
+  EXPECT_EQ(
+      OpensslVerify(server.certificate_pem, "sslserver", {"-verify_hostname", "a.pods.example"}),
+      0);
   EXPECT_EQ(OpensslVerify(server.certificate_pem, "sslserver", {"-verify_ip", "::1"}), 0);
   EXPECT_NE(OpensslVerify(server.certificate_pem, "sslserver", {"-verify_hostname", "other"}), 0);
   EXPECT_NE(OpensslVerify(server.certificate_pem, "sslclient"), 0);
