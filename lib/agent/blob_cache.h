@@ -21,10 +21,10 @@ namespace fl::agent {
 /// an earlier process is used for the first time. Thread-safe.
 class BlobCache {
  public:
-  /// Sends the request that it is given (with its Range header and writer, without its url) until
-  /// it is answered; called again for the rest after a body was cut off.
-  using Fetch =
-      std::function<base::Result<transport::ClientResponse>(transport::ClientRequest request)>;
+  /// Makes a request for what is missing: its Range header, writer and stop token, without a url.
+  using MakeRequest = std::function<base::Result<transport::ClientRequest>()>;
+  /// Sends what it gets, made anew for each attempt, until there is an answer.
+  using Fetch = std::function<base::Result<transport::ClientResponse>(const MakeRequest& make)>;
 
   /// A blob that stays while somebody holds this.
   class Lease {

@@ -61,7 +61,7 @@ class TaskRunner {
   base::Result<BlobCache::Lease> FetchModel(const wire::Task& task, const TaskStop& stop);
   base::Result<trainer::Trainer*> FindTrainer(const wire::Task& task);
   base::Digest CauseOf(const wire::Task& task) const;
-  void Forget() const;
+  base::Status Forget() const;
 
   const Options options_;
   const base::Path weights_;
