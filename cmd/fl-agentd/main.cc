@@ -74,8 +74,9 @@ int main(int argc, char** argv) {
       "The agent of one client (or several): runs beside the data, trains, and sends updates.");
   fl::agent::Flags flags;
   AddFlags(app, flags);
-  app.footer("Example:\n  fl-agentd --client hospital-a --aggregator https://fl.example.org:8443 "
-             "--ca-file ca.crt\n            --key hospital-a.key --dataset file:///data/train.csv");
+  app.footer(
+      "Example:\n  fl-agentd --client hospital-a --aggregator https://fl.example.org:8443 "
+      "--ca-file ca.crt\n            --key hospital-a.key --dataset file:///data/train.csv");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

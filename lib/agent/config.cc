@@ -26,7 +26,8 @@ bool IsLowerOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <=
 /// An RFC 1123 label, as names of clients are.
 bool IsLabel(std::string_view name) {
   return !name.empty() && name.size() <= kNameLimit && name.front() != '-' && name.back() != '-' &&
-         std::all_of(name.begin(), name.end(), [](char c) { return IsLowerOrDigit(c) || c == '-'; });
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return IsLowerOrDigit(c) || c == '-'; });
 }
 
 /// Names of trainers become parts of file names.
@@ -305,9 +306,8 @@ Result<Config> LoadConfig(const Flags& flags) {
   FL_ASSIGN_OR_RETURN(Config config, ParseConfig(text, flags));
   if (flags.trainers) {
     FL_ASSIGN_OR_RETURN(const std::string trainers, base::ReadFile(*flags.trainers, kFileLimit));
-    FL_ASSIGN_OR_RETURN(
-        TrainerConfigs more,
-        ParseTrainers(trainers, flags.trainers->string(), FolderOf(*flags.trainers)));
+    FL_ASSIGN_OR_RETURN(TrainerConfigs more, ParseTrainers(trainers, flags.trainers->string(),
+                                                           FolderOf(*flags.trainers)));
     for (auto& [name, trainer] : more) config.trainers[name] = std::move(trainer);
   }
   return config;

@@ -6,8 +6,6 @@
 
 #include "base/file_digest.h"
 #include "obs/log.h"
-#include "trainer/builtin.h"
-#include "trainer/process_trainer.h"
 #include "wire/paths.h"
 
 namespace fl::agent {
@@ -53,21 +51,6 @@ Status CheckFloors(const Floors& floors, const wire::Task& task) {
     return refuse("a cohort of at least " + std::to_string(floors.minimum_cohort));
   }
   return base::OkStatus();
-}
-
-Result<std::unique_ptr<trainer::Trainer>> MakeTrainer(const std::string& name,
-                                                      const TrainerConfig* config,
-                                                      const base::Path& log_file) {
-  if (config == nullptr) return trainer::MakeBuiltin(name);
-  FL_ASSIGN_OR_RETURN(
-      std::unique_ptr<trainer::ProcessTrainer> made,
-      trainer::ProcessTrainer::Create({.command = config->command,
-                                       .worker = config->worker,
-                                       .env = config->env,
-                                       .working_directory = config->working_directory,
-                                       .log_file = log_file,
-                                       .time_limit = config->time_limit}));
-  return std::unique_ptr<trainer::Trainer>(std::move(made));
 }
 
 Result<std::unique_ptr<TaskRunner>> TaskRunner::Create(Options options, Session& session,

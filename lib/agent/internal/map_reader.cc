@@ -93,8 +93,8 @@ void MapReader::Positive(std::string_view key, double high, double* out) {
     return WrongType(key, *value, "a number");
   }
   if (!(number > 0 && number <= high)) {  // also not for .nan
-    return Fail(key, "must be greater than 0 and at most " +
-                         std::to_string(static_cast<int64_t>(high)));
+    return Fail(key,
+                "must be greater than 0 and at most " + std::to_string(static_cast<int64_t>(high)));
   }
   *out = number;
 }
@@ -154,9 +154,8 @@ void MapReader::EachMap(const std::function<void(const std::string&, MapReader&)
   if (map == nullptr) return;
   for (const auto& [name, child] : *map) {
     asked_.insert(name);
-    ReadChild(child, PathOf(name), [&, &known_name = name](MapReader& reader) {
-      read(known_name, reader);
-    });
+    ReadChild(child, PathOf(name),
+              [&, &known_name = name](MapReader& reader) { read(known_name, reader); });
   }
 }
 
