@@ -18,7 +18,7 @@ namespace fl::agent {
 /// Models on disk by their digest: `HEX.safetensors`, read-only, and `HEX.part` while one comes.
 /// All agents of a process share it, so that a model is fetched once for all of them. The newest
 /// few are kept besides those in use. Content is checked when it comes, and again when a file of
-/// an earlier process is used for the first time. Thread-safe.
+/// an earlier process is used for the first time. Thread-safe; outlives its leases.
 class BlobCache {
  public:
   /// Makes a request for what is missing: its Range header, writer and stop token, without a url.
