@@ -115,7 +115,9 @@ Result<wire::Session> Session::Open(const std::stop_token& stop) {
     }
     if (stop.stop_requested()) return Stopped();
     if (IsFinal(session.status())) return session;
-    const bool denied = session.status().code() == Code::kPermissionDenied;
+    // Unknown here, without a key, or with another one: for people to mend.
+    const bool denied = session.status().code() == Code::kPermissionDenied ||
+                        session.status().code() == Code::kUnauthenticated;
     if (denied && options_.join_token && options_.key && !join) {
       join = true;  // shown only where the key alone did not do
       continue;

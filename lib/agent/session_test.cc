@@ -192,29 +192,32 @@ TEST_F(SessionTest, AnUnknownClientGoesOnAsking) {
 }
 
 TEST_F(SessionTest, TheJoinTokenIsShownOnlyWhereTheKeyAloneDoesNotDo) {
-  std::vector<bool> tokens_shown;
-  bool bound = false;
-  ScriptedHttp http([&](const ClientRequest& request, int) -> Result<ClientResponse> {
-    if (!OpensSession(request)) return Answer(200);
-    const wire::SessionRequest message = wire::SessionRequestFromJson(BodyOf(request)).value();
-    if (!message.challenge) return Challenge("c");
-    tokens_shown.push_back(message.join_token.has_value());
-    if (message.join_token == "once" && message.public_key == key_.public_key().ToOpenSsh()) {
-      bound = true;
+  for (const base::Status& refusal : {base::PermissionDenied("the client has no key yet"),
+                                      base::Unauthenticated("no key is known of it")}) {
+    std::vector<bool> tokens_shown;
+    bool bound = false;
+    ScriptedHttp http([&](const ClientRequest& request, int) -> Result<ClientResponse> {
+      if (!OpensSession(request)) return Answer(200);
+      const wire::SessionRequest message = wire::SessionRequestFromJson(BodyOf(request)).value();
+      if (!message.challenge) return Challenge("c");
+      tokens_shown.push_back(message.join_token.has_value());
+      if (message.join_token == "once" && message.public_key == key_.public_key().ToOpenSsh()) {
+        bound = true;
+      }
+      if (!bound) return Error(refusal);
+      return Opened("token");
+    });
+    SessionOptions options = Options();
+    options.join_token = "once";
+    {
+      Session session(options, http, TestSeams());
+      EXPECT_THAT(session.Send(Get("/x")), base::IsOk());
     }
-    if (!bound) return Error(base::PermissionDenied("the client has no key yet"));
-    return Opened("token");
-  });
-  SessionOptions options = Options();
-  options.join_token = "once";
-  {
-    Session session(options, http, TestSeams());
-    EXPECT_THAT(session.Send(Get("/x")), base::IsOk());
+    Session restarted(options, http, TestSeams());
+    EXPECT_THAT(restarted.Send(Get("/x")), base::IsOk());
+    EXPECT_THAT(tokens_shown, ElementsAre(false, true, false));
+    EXPECT_THAT(sleeps_.sleeps(), ElementsAre());
   }
-  Session restarted(options, http, TestSeams());
-  EXPECT_THAT(restarted.Send(Get("/x")), base::IsOk());
-  EXPECT_THAT(tokens_shown, ElementsAre(false, true, false));
-  EXPECT_THAT(sleeps_.sleeps(), ElementsAre());
 }
 
 TEST_F(SessionTest, ACertificateNeedsNoKey) {

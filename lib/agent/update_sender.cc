@@ -15,26 +15,30 @@ using transport::ClientResponse;
 
 constexpr uint64_t kExpectContinueBytes = uint64_t{1} << 20;
 /// A server takes 32 KiB of header fields; metrics get a part of that.
-constexpr size_t kMetricsHeaderBytes = 16 << 10;
+constexpr size_t kMetricsBytes = 16 << 10;
 /// A connection that moves nothing for so long is given up and made anew.
 constexpr base::Duration kStallTimeout = std::chrono::seconds(60);
 
-/// A JSON object in ASCII, as header fields need it. Metrics past the limit, by name, stay behind.
-std::string MetricsHeader(const std::map<std::string, double>& metrics) {
-  nlohmann::json kept = nlohmann::json::object();
-  size_t size = 2;
+/// JSON text in ASCII, as header fields need it.
+std::string AsciiJson(const std::map<std::string, double>& metrics) {
+  return nlohmann::json(metrics).dump(-1, ' ', /*ensure_ascii=*/true,
+                                      nlohmann::json::error_handler_t::replace);
+}
+
+/// What fits of `metrics`, by name.
+std::map<std::string, double> Bounded(const std::map<std::string, double>& metrics) {
+  std::map<std::string, double> kept;
+  size_t size = 0;
   for (const auto& [name, value] : metrics) {
-    const std::string entry = nlohmann::json{{name, value}}.dump(
-        -1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-    size += entry.size();
-    if (size > kMetricsHeaderBytes) {
-      obs::Warning("the trainer reports more metrics than an update can carry; some were left out",
+    size += AsciiJson({{name, value}}).size();
+    if (size > kMetricsBytes) {
+      obs::Warning("the trainer reports more metrics than a message takes; some were left out",
                    {{"sent", kept.size()}, {"reported", metrics.size()}});
       break;
     }
     kept[name] = value;
   }
-  return kept.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
+  return kept;
 }
 
 ClientRequest JsonRequest(std::string json) {
@@ -65,7 +69,7 @@ Result<Delivery> UpdateSender::SendUpdate(const wire::Task& task, const Finished
       request.headers.Set(std::string(wire::kSteps), std::to_string(update.steps));
     }
     if (!update.metrics.empty()) {
-      request.headers.Set(std::string(wire::kTrainMetrics), MetricsHeader(update.metrics));
+      request.headers.Set(std::string(wire::kTrainMetrics), AsciiJson(Bounded(update.metrics)));
     }
   }
   request.body = transport::FileUpload{.path = weights};
@@ -73,9 +77,9 @@ Result<Delivery> UpdateSender::SendUpdate(const wire::Task& task, const Finished
   return Put(wire::UpdatePath(task.job, task.round, session_.client()), std::move(request), stop);
 }
 
-Result<Delivery> UpdateSender::SendEvaluation(const wire::Task& task,
-                                              const wire::EvaluationReport& report,
+Result<Delivery> UpdateSender::SendEvaluation(const wire::Task& task, wire::EvaluationReport report,
                                               const TaskStop& stop) {
+  report.metrics = Bounded(report.metrics);
   return Put(wire::EvaluationPath(task.job, task.round, session_.client()),
              JsonRequest(wire::ToJson(report)), stop);
 }

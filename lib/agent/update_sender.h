@@ -43,8 +43,8 @@ class UpdateSender {
   /// before they are sent. Samples, steps and metrics go along where the task lets them.
   base::Result<Delivery> SendUpdate(const wire::Task& task, const FinishedUpdate& update,
                                     const base::Path& weights, const TaskStop& stop);
-  base::Result<Delivery> SendEvaluation(const wire::Task& task,
-                                        const wire::EvaluationReport& report, const TaskStop& stop);
+  base::Result<Delivery> SendEvaluation(const wire::Task& task, wire::EvaluationReport report,
+                                        const TaskStop& stop);
   /// Says that this client gives the task up. Only message and hint of `why` leave the machine.
   base::Result<Delivery> SendFailure(const wire::Task& task, const base::Status& why,
                                      const TaskStop& stop);
