@@ -61,7 +61,8 @@ int Run(const fl::agent::Flags& flags) {
   if (!config.ok()) return Fail(config.status());
   fl::obs::ConfigureLog(config->log_format, config->log_level);
   const fl::base::SignalStop signals;
-  const Status ended = fl::agent::RunAgents(*config, signals.token());
+  const Status ended =
+      fl::agent::RunAgents(*config, signals.token(), {.make_trainer = fl::agent::MakeTrainer});
   if (!ended.ok()) return Fail(ended);
   // 130 is what a shell expects of what Ctrl-C ended.
   return signals.signal() == SIGINT ? 130 : 0;

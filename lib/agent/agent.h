@@ -19,12 +19,13 @@
 
 namespace fl::agent {
 
-/// What differs between real use and tests.
+/// What an agent stands on. `make_trainer` is needed (MakeTrainer for real use), the others have
+/// their real ones.
 struct AgentDependencies {
+  TaskRunner::TrainerFactory make_trainer;
   Seams seams;
   std::function<base::Result<std::unique_ptr<transport::HttpClient>>(transport::ClientOptions)>
       make_http = transport::MakeCurlClient;
-  TaskRunner::TrainerFactory make_trainer = MakeTrainer;
   /// How long a poll is parked at the aggregator.
   base::Duration poll_wait = std::chrono::seconds(30);
 };
@@ -54,6 +55,6 @@ class Agent {
 /// OK after `stop`, or the first error that ends an agent (the others are stopped then).
 /// kFailedPrecondition where another process has the work folder.
 base::Status RunAgents(const Config& config, const std::stop_token& stop,
-                       const AgentDependencies& dependencies = {});
+                       const AgentDependencies& dependencies);
 
 }  // namespace fl::agent

@@ -13,6 +13,7 @@
 #include "agent/testing/scripted_aggregator.h"
 #include "base/testing/status_matchers.h"
 #include "base/testing/temporary_directory.h"
+#include "transport/testing/cut_proxy.h"
 #include "wire/paths.h"
 
 namespace fl::agent {
@@ -21,10 +22,8 @@ namespace {
 using base::IsOk;
 using base::Result;
 using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using trainer::TaskResult;
 
 const base::ClientName kClient("hospital-a");
@@ -54,27 +53,43 @@ class AgentTest : public testing::Test {
     aggregator_->AddClient(client, key.public_key());
   }
 
+  /// The agent's connections go through `proxy_` from here on.
+  void UseProxy() { proxy_ = transport::CutProxy::Start(aggregator_->port()).value(); }
+
+  AgentDependencies Dependencies() {
+    AgentDependencies dependencies;
+    dependencies.seams.sleeper = [this](base::Duration duration, const std::stop_token& stop) {
+      if (on_sleep_) on_sleep_();
+      return transport::SleepFor(duration, stop);
+    };
+    dependencies.make_trainer =
+        [this](const std::string& name, const TrainerConfig*,
+               const base::Path&) -> Result<std::unique_ptr<trainer::Trainer>> {
+      trainers_made_.push_back(name);
+      return std::unique_ptr<trainer::Trainer>(std::make_unique<FunctionTrainer>(
+          [this](const trainer::Task& task, const std::stop_token& stop) {
+            ++trained_;
+            return train_(task, stop);
+          }));
+    };
+    return dependencies;
+  }
+
+  Config AgentConfig() {
+    FL_CHECK(base::WriteFileAtomically(folder_ / "ca.crt", aggregator_->ca_pem()).ok());
+    return {.aggregator =
+                proxy_ ? "https://127.0.0.1:" + std::to_string(proxy_->port()) : aggregator_->url(),
+            .ca_file = folder_ / "ca.crt",
+            .work_dir = folder_ / "work",
+            .clients = clients_,
+            .trainers = {{"mine", {.command = {"mine"}}}},
+            .require = require_};
+  }
+
   /// Starts the agents; what they train with is `train_`.
   void StartAgent() {
-    FL_CHECK(base::WriteFileAtomically(folder_ / "ca.crt", aggregator_->ca_pem()).ok());
-    Config config{.aggregator = aggregator_->url(),
-                  .ca_file = folder_ / "ca.crt",
-                  .work_dir = folder_ / "work",
-                  .clients = clients_,
-                  .trainers = {{"mine", {.command = {"mine"}}}},
-                  .require = require_};
-    AgentDependencies dependencies{
-        .make_trainer = [this](const std::string& name, const TrainerConfig*,
-                               const base::Path&) -> Result<std::unique_ptr<trainer::Trainer>> {
-          trainers_made_.push_back(name);
-          return std::unique_ptr<trainer::Trainer>(std::make_unique<FunctionTrainer>(
-              [this](const trainer::Task& task, const std::stop_token& stop) {
-                ++trained_;
-                return train_(task, stop);
-              }));
-        }};
     stop_ = std::stop_source();
-    agent_ = std::jthread([this, config, dependencies] {
+    agent_ = std::jthread([this, config = AgentConfig(), dependencies = Dependencies()] {
       EXPECT_THAT(RunAgents(config, stop_.get_token(), dependencies), IsOk());
     });
   }
@@ -114,6 +129,8 @@ class AgentTest : public testing::Test {
   Floors require_;
   std::function<Result<TaskResult>(const trainer::Task&, const std::stop_token&)> train_ =
       [](const trainer::Task& task, const std::stop_token&) { return WriteWeights(task); };
+  std::function<void()> on_sleep_;
+  std::unique_ptr<transport::CutProxy> proxy_;
   std::atomic<int> trained_{0};
   std::vector<std::string> trainers_made_;  // by one worker thread
   std::stop_source stop_;
@@ -326,18 +343,68 @@ TEST_F(AgentTest, AForgottenSessionCostsNothing) {
   aggregator_->WaitForSessions(2);
 }
 
-TEST_F(AgentTest, B17_AnAgentOutlivesItsAggregator) {
+TEST_F(AgentTest, B17_AnAgentOutlivesAnAggregatorThatIsNotThere) {
+  UseProxy();
+  proxy_->FailAll({.cut_after_sent = 0, .reset = true});
+  std::atomic<int> sleeps = 0;
+  std::promise<void> tried_often;
+  on_sleep_ = [&] {
+    if (++sleeps == 4) tried_often.set_value();
+  };
   StartAgent();
-  aggregator_->WaitForPoll(kClient, /*busy=*/false);
-  const int port = aggregator_->port();
-  aggregator_.reset();
-  // The new one has another authority, so that the agent has to be told whom to trust: what is
-  // tested here is that it lives on through refused connections, and stops when asked to.
-  StopAgent();
-  StartAggregator(port);
+  tried_often.get_future().wait();
+  proxy_->Heal();
+  aggregator_->SetTask(kClient, Task());
+  EXPECT_EQ(aggregator_->WaitFor("/updates/").body, "the model after round 1");
+}
+
+TEST_F(AgentTest, ACutUploadIsSentAgainWithTheSameBytes) {
+  UseProxy();
+  const std::string weights(size_t{8} << 20, 'w');
+  train_ = [&](const trainer::Task& task, const std::stop_token&) -> Result<TaskResult> {
+    FL_RETURN_IF_ERROR(base::WriteFileAtomically(task.output, weights));
+    // The poll and the upload connect anew; uploads break after two megabytes.
+    proxy_->FailNext({.cut_after_sent = 2 << 20, .reset = true}, 3);
+    proxy_->CutAll();
+    return TaskResult{.num_samples = 1, .num_steps = 1};
+  };
   StartAgent();
   aggregator_->SetTask(kClient, Task());
-  aggregator_->WaitFor("/updates/");
+  EXPECT_TRUE(aggregator_->WaitFor("/updates/").body == weights);
+  EXPECT_GT(proxy_->bytes_sent(), weights.size() + (2 << 20));  // some of it went twice
+  EXPECT_EQ(trained_, 1);
+}
+
+TEST_F(AgentTest, AnUpdateWhoseAnswerWasLostIsSentAgain) {
+  UseProxy();
+  train_ = [&](const trainer::Task& task, const std::stop_token&) -> Result<TaskResult> {
+    proxy_->FailNext({.drop_response = true}, 2);
+    proxy_->CutAll();
+    return WriteWeights(task);
+  };
+  StartAgent();
+  aggregator_->SetTask(kClient, Task());
+  const ScriptedAggregator::Received first = aggregator_->WaitFor("/updates/", 1);
+  const ScriptedAggregator::Received second = aggregator_->WaitFor("/updates/", 2);
+  EXPECT_EQ(first.body, second.body);
+  EXPECT_EQ(first.headers.Get(wire::kReprDigest), second.headers.Get(wire::kReprDigest));
+  EXPECT_EQ(trained_, 1);
+}
+
+TEST_F(AgentTest, ACutModelIsFetchedFromWhereItBroke) {
+  UseProxy();
+  const std::string model(size_t{4} << 20, 'm');
+  wire::Task task = Task();
+  task.model = aggregator_->AddBlob(model);
+  task.model_size = model.size();
+  proxy_->FailNext({.cut_after_received = 1 << 20}, 3);
+  aggregator_->SetTask(kClient, task);
+  StartAgent();
+  EXPECT_TRUE(aggregator_->WaitFor("/updates/").body == model + " after round 1");
+  const std::vector<std::string> ranges = aggregator_->ranges();
+  ASSERT_GE(ranges.size(), 2u);
+  EXPECT_EQ(ranges[0], "");
+  EXPECT_THAT(ranges[1], testing::MatchesRegex("bytes=[1-9][0-9]*-"));
 }
 
 TEST_F(AgentTest, ClientsOfOneProcessFetchAModelOnce) {
@@ -358,19 +425,19 @@ TEST_F(AgentTest, ClientsOfOneProcessFetchAModelOnce) {
 TEST_F(AgentTest, AWorkFolderHasOneProcess) {
   StartAgent();
   aggregator_->WaitForPoll(kClient, /*busy=*/false);
-  Config config{
-      .aggregator = aggregator_->url(), .work_dir = folder_ / "work", .clients = clients_};
-  EXPECT_THAT(RunAgents(config, {}), base::StatusIs(base::Code::kFailedPrecondition));
+  EXPECT_THAT(RunAgents(AgentConfig(), {}, Dependencies()),
+              base::StatusIs(base::Code::kFailedPrecondition));
 }
 
 TEST_F(AgentTest, MissingFilesAreNamed) {
-  Config config{.aggregator = "https://127.0.0.1:1",
-                .work_dir = folder_ / "work",
-                .clients = {{.client = kClient, .key_file = folder_ / "no.key"}}};
-  EXPECT_THAT(RunAgents(config, {}), base::StatusIs(base::Code::kNotFound, HasSubstr("no.key")));
-  config.clients = clients_;
+  Config config = AgentConfig();
   config.ca_file = folder_ / "no.crt";
-  EXPECT_THAT(RunAgents(config, {}), base::StatusIs(base::Code::kNotFound, HasSubstr("no.crt")));
+  EXPECT_THAT(RunAgents(config, {}, Dependencies()),
+              base::StatusIs(base::Code::kNotFound, HasSubstr("no.crt")));
+  config = AgentConfig();
+  config.clients[0].key_file = folder_ / "no.key";
+  EXPECT_THAT(RunAgents(config, {}, Dependencies()),
+              base::StatusIs(base::Code::kNotFound, HasSubstr("no.key")));
 }
 
 TEST_F(AgentTest, AKeyIsMadeToJoinWith) {
@@ -378,14 +445,12 @@ TEST_F(AgentTest, AKeyIsMadeToJoinWith) {
   clients_ = {{.client = kClient, .join_token_file = folder_ / "token"}};
   std::stop_source stop;
   stop.request_stop();
-  Config config{
-      .aggregator = "https://127.0.0.1:1", .work_dir = folder_ / "work", .clients = clients_};
-  ASSERT_THAT(RunAgents(config, stop.get_token()), IsOk());
   const base::Path file = folder_ / "work/hospital-a/client.key";
-  ASSERT_OK_AND_ASSIGN(const base::PrivateKey key, base::PrivateKey::Load(file));
-  ASSERT_THAT(RunAgents(config, stop.get_token()), IsOk());
+  ASSERT_THAT(RunAgents(AgentConfig(), stop.get_token(), Dependencies()), IsOk());
+  ASSERT_OK_AND_ASSIGN(const base::PrivateKey made, base::PrivateKey::Load(file));
+  ASSERT_THAT(RunAgents(AgentConfig(), stop.get_token(), Dependencies()), IsOk());
   ASSERT_OK_AND_ASSIGN(const base::PrivateKey kept, base::PrivateKey::Load(file));
-  EXPECT_EQ(kept.public_key(), key.public_key());
+  EXPECT_EQ(kept.public_key(), made.public_key());
 }
 
 }  // namespace
