@@ -62,8 +62,10 @@ class CurlClient final : public HttpClient {
     std::unique_ptr<CurlLane> lane = TakeLane();
     if (lane == nullptr) return base::ResourceExhausted("libcurl cannot make a handle");
     base::Result<ClientResponse> response = CurlTransfer(*lane, options_, request).Run();
-    const std::lock_guard lock(mutex_);
-    lanes_.push_back(std::move(lane));
+    if (lane->ok()) {
+      const std::lock_guard lock(mutex_);
+      lanes_.push_back(std::move(lane));
+    }
     return response;
   }
 

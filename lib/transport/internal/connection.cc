@@ -151,7 +151,8 @@ asio::awaitable<void> Connection::Run() {
     }
     if (after != After::kClose && !aborted_) {
       Arm(Now() + limits_.drain_timeout);
-      co_await stream_->CloseGently(limits_.drain_bytes);
+      const bool gently = after == After::kCloseGently;
+      co_await stream_->CloseGently(gently ? limits_.drain_bytes : 0);
     }
   } catch (const std::exception& exception) {
     obs::Error("a connection failed", {{"peer", peer_}, {"reason", exception.what()}});
@@ -216,7 +217,7 @@ asio::awaitable<std::optional<Connection::After>> Connection::ReadHead(Exchange&
       if (parser.head_done() || progress.needs_more) break;
     }
     if (parser.head_done()) break;
-    if (!begun && finish_soon_) co_return After::kCloseGently;
+    if (!begun && finish_soon_) co_return After::kCloseIdle;
 
     if (input_.full()) {
       input_.SetCapacity(std::min(input_.capacity() * 2, limits_.max_header_bytes + kSmallInput));
@@ -236,7 +237,7 @@ asio::awaitable<std::optional<Connection::After>> Connection::ReadHead(Exchange&
         co_return std::nullopt;
       }
       const bool in_peace = n.ok() || timed_out_ || finish_soon_;
-      co_return in_peace && !aborted_ ? After::kCloseGently : After::kClose;
+      co_return in_peace && !aborted_ ? After::kCloseIdle : After::kClose;
     }
     input_.Added(*n);
     if (!begun) {

@@ -52,7 +52,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const asio::any_io_executor& strand() const { return strand_; }
 
  private:
-  enum class After { kNextRequest, kCloseGently, kClose };
+  enum class After {
+    kNextRequest,
+    kCloseIdle,    ///< nobody is in the middle of anything
+    kCloseGently,  ///< the peer may still be sending, and must get to read the answer
+    kClose
+  };
   /// One request, from its head to the end of its answer.
   struct Exchange;
   enum class Body { kComplete, kRefused, kBroken };

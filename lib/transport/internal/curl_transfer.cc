@@ -55,6 +55,9 @@ base::Result<ClientResponse> CurlTransfer::Run() {
   SetBodyOptions();
   Set(CURLOPT_HTTPHEADER, header_list_.get());
   const CURLcode code = Drive();
+  // libcurl 7.88 keeps how far trailers went in the handle, through resets, and would write before
+  // the start of its buffer in the next chunked upload.
+  if (sends_trailers_) lane_.easy.reset(curl_easy_init());
   if (!failure_.ok()) return failure_;
   if (code != CURLE_OK) return Explain(code);
   return std::move(response_);
@@ -187,6 +190,7 @@ void CurlTransfer::SetBodyOptions() {
       });
   const auto* stream = std::get_if<StreamUpload>(&request_.body);
   if (stream != nullptr && !stream->length && stream->trailers) {
+    sends_trailers_ = true;
     Set(CURLOPT_TRAILERDATA, this);
     Set(
         CURLOPT_TRAILERFUNCTION, +[](curl_slist** list, void* self) -> int {

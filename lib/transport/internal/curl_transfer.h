@@ -76,6 +76,7 @@ class CurlTransfer {
   bool to_writer_ = false;
   base::Status failure_;  ///< of a callback of ours
   int requests_started_ = 0;
+  bool sends_trailers_ = false;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
   curl_off_t progress_ = 0;
   std::chrono::steady_clock::time_point progress_at_;
