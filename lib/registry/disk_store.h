@@ -4,6 +4,7 @@
 /// `blobs/sha256/…`. Any tool that knows OCI layouts reads it (`skopeo inspect oci:DIR:v3`).
 /// README.md of this module has the whole format.
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -21,7 +22,7 @@ class DiskStore final : public ContentStore {
   ~DiskStore() override;
 
   std::string Name() const override { return directory_.string(); }
-  StoreCapabilities Capabilities() const override { return {true, true, true}; }
+  StoreCapabilities Capabilities() const override { return {true, true, true, true}; }
   base::Result<std::unique_ptr<WriterHold>> HoldForWriting(std::string_view owner) override;
   base::Result<TagSnapshot> ReadTags() override;
   base::Result<std::string> CommitTags(const std::vector<TagChange>& changes,
@@ -43,11 +44,15 @@ class DiskStore final : public ContentStore {
   using Identity = std::tuple<uint64_t, uint64_t, uint64_t, int64_t, int64_t, int64_t, int64_t>;
 
   base::Path BlobPath(const base::Digest& digest) const;
+  static base::Result<Identity> Identify(int fd, const base::Path& path);
   base::Status MakeLayout();
   base::Status CleanLeftovers();
 
   const base::Path directory_;
   std::mutex commit_mutex_;
+  std::atomic<bool> blobs_added_ = false;  ///< names in blobs/sha256 may not be durable yet
+  std::mutex tags_mutex_;
+  TagSnapshot tags_;  ///< as last read
   std::mutex verified_mutex_;
   std::map<base::Digest, Identity> verified_;
 };

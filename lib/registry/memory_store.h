@@ -29,7 +29,7 @@ struct MemoryRepository {
 class MemoryStore final : public ContentStore {
  public:
   explicit MemoryStore(std::shared_ptr<MemoryRepository> repository,
-                       StoreCapabilities capabilities = {true, true, true},
+                       StoreCapabilities capabilities = {true, true, true, true},
                        base::Clock& clock = base::Clock::System());
   ~MemoryStore() override;
 

@@ -28,7 +28,7 @@ struct Record {
   base::Digest previous;  ///< hash of the line before; all zeros in the first
   base::Time time;
   std::string type;
-  std::string data;   ///< a JSON object
+  std::string data;   ///< a JSON object, on one line
   base::Digest hash;  ///< of this record's own line, without its newline
 };
 

@@ -145,22 +145,40 @@ class ModelRepository {
 
  private:
   struct Snapshot;
-  struct NewRecord;
+  struct NewRecord {
+    std::string type;
+    std::string data;
+  };
   explicit ModelRepository(std::unique_ptr<ContentStore> store);
 
-  base::Result<std::shared_ptr<const Snapshot>> Refresh();
   base::Status RequireWriter() const;
-  base::Result<std::shared_ptr<const Snapshot>> Commit(const Snapshot& base,
-                                                       const std::vector<NewRecord>& records,
-                                                       std::vector<TagChange> changes,
-                                                       std::string_view operation);
+  /// What is in the store now.
+  base::Result<std::shared_ptr<const Snapshot>> Refresh();
+  /// Completes the tags where a killed writer of a store without atomic tags did not.
+  base::Status FinishTags(const Snapshot& snapshot);
+  /// Appends `records` to those of `from` and changes tags: `before`, then the records' own, then
+  /// `after`. kAborted where `from` is not what the store holds any more.
+  base::Status Commit(const Snapshot& from, const std::vector<NewRecord>& records,
+                      const std::vector<TagChange>& before, const std::vector<TagChange>& after,
+                      std::string_view operation);
+  /// Runs `attempt`, a function of no arguments to a Result, alone and until it is not kAborted.
+  template <typename Attempt>
+  auto Write(Attempt attempt) -> decltype(attempt());
+
   base::Result<Change> MoveTag(std::string_view tag, base::VersionNumber version);
   base::Result<VersionInfo> PublishOnce(const PublishRequest& request);
+  base::Status DropStaged(const base::Path& file);
+  base::Result<RetentionReport> CollectOnce(const RetentionPolicy& policy);
+  base::Result<OpenedBlob> OpenPart(base::VersionNumber version, std::string_view part,
+                                    const base::Digest& digest, bool force);
+  /// Reads manifest and config of a version.
+  base::Result<Descriptor> CheckManifest(const VersionInfo& info);
 
   const std::unique_ptr<ContentStore> store_;
   std::optional<WriterOptions> writer_;
   std::unique_ptr<WriterHold> hold_;
-  std::mutex write_mutex_;  ///< held through each writing call
+  std::mutex write_mutex_;                ///< held through each writing call
+  std::vector<base::Digest> superseded_;  ///< under write_mutex_: garbage of the last commit
   std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> snapshot_;
 };

@@ -61,7 +61,7 @@ struct TagChange {
   std::optional<Descriptor> target;
 };
 
-/// A blob in the store that nothing may refer to any more.
+/// A blob as ListBlobs finds it.
 struct StoredBlob {
   base::Digest digest;
   uint64_t size = 0;
@@ -81,6 +81,7 @@ struct StoreCapabilities {
   bool atomic_tags = false;       ///< one CommitTags is seen whole or not at all
   bool compare_and_swap = false;  ///< a CommitTags on an old revision is refused
   bool list_blobs = false;        ///< ListBlobs works, so that garbage can be found
+  bool exclusive_hold = false;    ///< HoldForWriting keeps every other writer out
 };
 
 /// The right to write, given up when dropped or when the process dies.
@@ -97,8 +98,9 @@ class ContentStore {
   virtual std::string Name() const = 0;
   virtual StoreCapabilities Capabilities() const = 0;
 
-  /// Makes the repository where there is none and takes the right to write to it.
-  /// kFailedPrecondition names who holds it (`owner` as that writer gave it).
+  /// Makes the repository where there is none and takes the right to write to it. Where
+  /// `exclusive_hold`, kFailedPrecondition names who holds it (`owner` as that writer gave it);
+  /// else writers meet at CommitTags.
   virtual base::Result<std::unique_ptr<WriterHold>> HoldForWriting(std::string_view owner) = 0;
 
   /// All tags. kNotFound where there is no repository; kDataLoss where its index cannot be read.
@@ -116,7 +118,8 @@ class ContentStore {
   /// Stores a local file of `size` bytes whose digest is `digest`, as its caller found while
   /// writing it; readers check. A file inside StagingDirectory() is consumed (renamed where the
   /// store is a disk), any other is copied and its digest checked on the way: kDataLoss where it
-  /// differs. kInvalidArgument where the size differs.
+  /// differs. A file that is gone, while the store has that blob (a repeated call), is OK; else
+  /// kNotFound. kInvalidArgument where the size differs.
   virtual base::Status PutFile(const base::Path& file, const base::Digest& digest,
                                uint64_t size) = 0;
   /// A local folder, made on the first call, where files for PutFile are best written. What a

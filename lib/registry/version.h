@@ -80,7 +80,8 @@ struct FinishedJob {
   std::string outcome;         ///< "Succeeded" or "Failed"
   std::string reason;          ///< e.g. "RoundsCompleted"
   std::optional<base::VersionNumber> version;  ///< the last it published
-  base::Time time;
+  base::Time time;                             ///< set by the registry
+  friend bool operator==(const FinishedJob&, const FinishedJob&) = default;
 };
 
 }  // namespace fl::registry
