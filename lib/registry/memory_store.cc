@@ -162,9 +162,12 @@ Result<OpenedBlob> MemoryStore::OpenBlob(const base::Digest& digest, bool /*forc
   FL_ASSIGN_OR_RETURN(const std::string bytes, ReadBlob(digest, UINT64_MAX));
   FL_ASSIGN_OR_RETURN(const base::Path scratch, Scratch());
   const base::Path path = scratch / "opened" / digest.Hex();
-  FL_ASSIGN_OR_RETURN(base::FileWriter writer, base::FileWriter::Create(path));
-  FL_RETURN_IF_ERROR(writer.Write(base::AsBytes(bytes)));
-  FL_RETURN_IF_ERROR(std::move(writer).Commit(/*durable=*/false));
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    FL_ASSIGN_OR_RETURN(base::FileWriter writer, base::FileWriter::Create(path));
+    FL_RETURN_IF_ERROR(writer.Write(base::AsBytes(bytes)));
+    FL_RETURN_IF_ERROR(std::move(writer).Commit(/*durable=*/false));
+  }
   FL_ASSIGN_OR_RETURN(base::MappedFile file, base::MappedFile::Open(path));
   return OpenedBlob{path, digest, std::move(file)};
 }

@@ -88,7 +88,7 @@ Result<std::unique_ptr<ModelRepository>> ModelRepository::OpenWriter(
         repository->store_->Name() + " holds versions that were copied there without their records",
         "publish to another registry, or copy the tag \"records\" and all versions too");
   }
-  FL_RETURN_IF_ERROR(repository->FinishTags(*snapshot));
+  FL_RETURN_IF_ERROR(repository->FinishTags());
   return repository;
 }
 
@@ -138,24 +138,24 @@ Result<std::shared_ptr<const ModelRepository::Snapshot>> ModelRepository::Refres
   return base::Unavailable(store_->Name() + " changes faster than it can be read");
 }
 
-Status ModelRepository::FinishTags(const Snapshot& snapshot) {
-  // Where tags move one by one, a killed writer may have written the records and not all tags.
+Status ModelRepository::FinishTags() {
   if (store_->Capabilities().atomic_tags) return base::OkStatus();
-  const std::map<std::string, base::Digest> expected = snapshot.history().ExpectedTags();
+  FL_ASSIGN_OR_RETURN(const auto snapshot, Refresh());
+  const std::map<std::string, base::Digest> expected = snapshot->history().ExpectedTags();
   std::vector<TagChange> changes;
   for (const auto& [tag, digest] : expected) {
-    const auto found = snapshot.tags.tags.find(tag);
-    if (found != snapshot.tags.tags.end() && found->second.digest == digest) continue;
+    const auto found = snapshot->tags.tags.find(tag);
+    if (found != snapshot->tags.tags.end() && found->second.digest == digest) continue;
     FL_ASSIGN_OR_RETURN(const uint64_t size, store_->StatBlob(digest));
     changes.push_back({tag, Descriptor{std::string(internal::kManifestType), digest, size}});
   }
-  for (const auto& [tag, unused] : snapshot.tags.tags) {
+  for (const auto& [tag, unused] : snapshot->tags.tags) {
     const bool ours = internal::ParseVersionTag(tag) || tag == internal::kLatestTag ||
                       tag == internal::kPromotedTag || tag == internal::kPinnedTag;
     if (ours && !expected.contains(tag)) changes.push_back({tag, std::nullopt});
   }
   if (changes.empty()) return base::OkStatus();
-  return store_->CommitTags(changes, snapshot.tags.revision).status();
+  return store_->CommitTags(changes, snapshot->tags.revision).status();
 }
 
 Status ModelRepository::Commit(const Snapshot& from, const std::vector<NewRecord>& records,
@@ -176,7 +176,9 @@ Status ModelRepository::Commit(const Snapshot& from, const std::vector<NewRecord
   std::vector<TagChange> changes = before;
   changes.push_back({std::string(internal::kRecordsTag), next->records.layers.manifest});
   changes.insert(changes.end(), after.begin(), after.end());
+  tags_unfinished_ = true;
   FL_ASSIGN_OR_RETURN(next->tags.revision, store_->CommitTags(changes, from.tags.revision));
+  tags_unfinished_ = false;
   FL_RETURN_IF_ERROR(base::Failpoint(failpoint + ".committed"));
 
   for (const TagChange& change : changes) {

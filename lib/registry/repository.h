@@ -154,8 +154,9 @@ class ModelRepository {
   base::Status RequireWriter() const;
   /// What is in the store now.
   base::Result<std::shared_ptr<const Snapshot>> Refresh();
-  /// Completes the tags where a killed writer of a store without atomic tags did not.
-  base::Status FinishTags(const Snapshot& snapshot);
+  /// Where tags move one by one, a commit that stopped half way has its records and not all of its
+  /// tags: makes the tags what the records say.
+  base::Status FinishTags();
   /// Appends `records` to those of `from` and changes tags: `before`, then the records' own, then
   /// `after`. kAborted where `from` is not what the store holds any more.
   base::Status Commit(const Snapshot& from, const std::vector<NewRecord>& records,
@@ -179,6 +180,7 @@ class ModelRepository {
   std::unique_ptr<WriterHold> hold_;
   std::mutex write_mutex_;                ///< held through each writing call
   std::vector<base::Digest> superseded_;  ///< under write_mutex_: garbage of the last commit
+  bool tags_unfinished_ = false;          ///< under write_mutex_: the last commit failed
   std::mutex snapshot_mutex_;
   std::shared_ptr<const Snapshot> snapshot_;
 };

@@ -41,6 +41,10 @@ auto ModelRepository::Write(Attempt attempt) -> decltype(attempt()) {
   FL_RETURN_IF_ERROR(RequireWriter());
   const std::lock_guard lock(write_mutex_);
   for (int i = 0; i < internal::kAttempts; ++i) {
+    if (tags_unfinished_) {
+      FL_RETURN_IF_ERROR(FinishTags());
+      tags_unfinished_ = false;
+    }
     auto result = attempt();
     if (result.ok() || result.status().code() != base::Code::kAborted) return result;
   }
