@@ -216,18 +216,6 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<uint8_t*>(data_), size_);
 }
 
-void PrefetchMapped(std::span<const uint8_t> bytes) {
-  if (bytes.empty()) return;
-  static const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data()) & ~(page - 1);
-  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size());
-  void* address = reinterpret_cast<void*>(begin);
-#ifdef MADV_POPULATE_READ
-  if (::madvise(address, end - begin, MADV_POPULATE_READ) == 0) return;
-#endif
-  ::madvise(address, end - begin, MADV_WILLNEED);
-}
-
 Result<FileLock> FileLock::Acquire(const Path& path, std::string_view owner) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return Errno("open", path);

@@ -107,10 +107,6 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// Asks the kernel to have these bytes of a mapped file in memory, and this process's page tables
-/// filled for them, in one call instead of a fault for every page. A hint: it never fails.
-void PrefetchMapped(std::span<const uint8_t> bytes);
-
 /// A lock on a file, held while the object lives and given up by the kernel when the process dies.
 class FileLock {
  public:

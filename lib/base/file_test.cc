@@ -268,18 +268,6 @@ TEST_F(FileTest, MapsAWholeFile) {
   EXPECT_EQ(moved.size(), 0U);
 }
 
-TEST_F(FileTest, PrefetchingIsAHintForAnyPartOfAMapping) {
-  const Path path = folder_ / "file";
-  const std::string content(3 * 4096 + 5, 'x');
-  ASSERT_THAT(WriteFileAtomically(path, content), IsOk());
-  ASSERT_OK_AND_ASSIGN(const MappedFile file, MappedFile::Open(path));
-  PrefetchMapped({});
-  PrefetchMapped(file.bytes());
-  PrefetchMapped(file.bytes().subspan(4095, 3));
-  PrefetchMapped(file.bytes().last(1));
-  EXPECT_EQ(AsText(file.bytes()), content);
-}
-
 TEST_F(FileTest, MapsAnEmptyFile) {
   ASSERT_THAT(WriteFileAtomically(folder_ / "f", ""), IsOk());
   ASSERT_OK_AND_ASSIGN(const MappedFile file, MappedFile::Open(folder_ / "f"));

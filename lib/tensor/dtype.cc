@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/check.h"
 #include "tensor/internal/kernels.h"
@@ -154,7 +155,11 @@ size_t Encode(DType dtype, const Value* source, size_t count, uint8_t* target) {
       EncodeEach<uint16_t>(source, count, target, BF16::Encode);
       break;
     case DType::kF32:
-      EncodeEach<float>(source, count, target, [](Value value) { return value; });
+      if constexpr (std::is_same_v<Value, double>) {
+        internal::BestKernels().f64_to_f32(source, count, target);
+      } else {
+        EncodeEach<float>(source, count, target, [](Value value) { return value; });
+      }
       break;
     case DType::kF64:
       EncodeEach<double>(source, count, target, [](Value value) { return value; });

@@ -165,6 +165,15 @@ TEST(Kernels, EveryInstructionSetGivesTheSameBits) {
     for (size_t i = 0; i < halves.size(); ++i) {
       ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), uint32_t{halves[i]} << 16) << i;
     }
+    std::vector<double> doubles(1001);
+    base::SeededRandom random({3});
+    for (double& value : doubles)
+      value = std::ldexp(random.Normal(), static_cast<int>(random.Below(300)) - 150);
+    std::vector<float> narrow(doubles.size());
+    kernels.f64_to_f32(doubles.data(), doubles.size(), reinterpret_cast<uint8_t*>(narrow.data()));
+    for (size_t i = 0; i < doubles.size(); ++i) {
+      ASSERT_EQ(narrow[i], static_cast<float>(doubles[i])) << doubles[i];
+    }
     EXPECT_EQ(kernels.count_exponent_16(bytes, halves.size(), 0x7c00), 2048u);
     EXPECT_EQ(kernels.count_exponent_16(bytes, halves.size(), 0x7f80), 256u);
   }

@@ -106,7 +106,6 @@ std::optional<Rejected> FindNonFinite(const tensor::SafetensorsFile& file) {
     const std::span<const uint8_t> data = file.Data(info);
     for (size_t begin = 0; begin < data.size(); begin += kChunk) {
       const auto chunk = data.subspan(begin, std::min(kChunk, data.size() - begin));
-      base::PrefetchMapped(chunk);
       if (const auto index = tensor::FirstNonFinite(info.dtype, chunk)) {
         const uint64_t element = begin / tensor::ElementSize(info.dtype) + *index;
         return Rejected{{},

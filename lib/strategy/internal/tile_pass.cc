@@ -167,7 +167,6 @@ void TilePass::ComputeTile(Band& band, Tile& tile) const {
   std::vector<const uint8_t*> sources;
   sources.reserve(work.sources.size());
   for (const std::span<const uint8_t> source : work.sources) {
-    base::PrefetchMapped(source.subspan(offset, tile.count * size));
     sources.push_back(source.data() + offset);
   }
   if (!tensor::IsFloating(work.info->dtype)) {

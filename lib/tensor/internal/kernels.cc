@@ -109,6 +109,24 @@ FL_INLINE void BF16ToF32(const uint8_t* source, size_t count, float* target) {
   }
 }
 
+template <size_t kBytes>
+FL_INLINE void F64ToF32(const double* source, size_t count, uint8_t* target) {
+  using Doubles = Vector<double, kBytes>;
+  using Floats = Vector<float, kBytes / 2>;
+  constexpr size_t kLanes = kBytes / 8;
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Doubles wide;
+    std::memcpy(&wide, source + i, kBytes);
+    const Floats narrow = __builtin_convertvector(wide, Floats);
+    std::memcpy(target + i * 4, &narrow, sizeof(narrow));
+  }
+  for (; i < count; ++i) {
+    const auto narrow = static_cast<float>(source[i]);
+    std::memcpy(target + i * 4, &narrow, 4);
+  }
+}
+
 #define FL_DEFINE_KERNELS(SUFFIX, TARGET, BYTES)                                          \
   TARGET size_t Count16##SUFFIX(const uint8_t* source, size_t count, uint16_t exponent) { \
     return CountExponent<uint16_t, BYTES>(source, count, exponent);                       \
@@ -125,8 +143,11 @@ FL_INLINE void BF16ToF32(const uint8_t* source, size_t count, float* target) {
   TARGET void BF16ToF32##SUFFIX(const uint8_t* source, size_t count, float* target) {     \
     BF16ToF32<BYTES>(source, count, target);                                              \
   }                                                                                       \
-  constexpr Kernels k##SUFFIX = {Count16##SUFFIX, Count32##SUFFIX, Count64##SUFFIX,       \
-                                 F16ToF32##SUFFIX, BF16ToF32##SUFFIX};
+  TARGET void F64ToF32##SUFFIX(const double* source, size_t count, uint8_t* target) {     \
+    F64ToF32<BYTES>(source, count, target);                                               \
+  }                                                                                       \
+  constexpr Kernels k##SUFFIX = {Count16##SUFFIX,  Count32##SUFFIX,   Count64##SUFFIX,    \
+                                 F16ToF32##SUFFIX, BF16ToF32##SUFFIX, F64ToF32##SUFFIX};
 
 FL_DEFINE_KERNELS(Baseline, , 16)
 #if defined(__x86_64__)

@@ -18,6 +18,8 @@ struct Kernels {
   /// Exact widening.
   void (*f16_to_f32)(const uint8_t* source, size_t count, float* target);
   void (*bf16_to_f32)(const uint8_t* source, size_t count, float* target);
+  /// Rounded to nearest even.
+  void (*f64_to_f32)(const double* source, size_t count, uint8_t* target);
 };
 
 /// The loops for `set`, which the processor must have.
