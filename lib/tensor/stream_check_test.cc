@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -167,6 +168,31 @@ TEST(StreamValidator, B32_RefusesLengthsBeforeHoldingAnything) {
     EXPECT_THAT(validator.Feed(field),
                 StatusIs(Code::kInvalidArgument, HasSubstr("header length")));
   }
+}
+
+TEST(StreamValidator, B18_SizesPast32BitsAreCountedRight) {
+  // 2³¹ + 8 bytes in one tensor, then one more value: sizes are 64-bit throughout, and nothing is
+  // held, so that the same chunk can stand for all of them.
+  const uint64_t count = (uint64_t{1} << 29) + 2;
+  const Header model = MakeHeader({{"large", DType::kF32, {count}}, {"last", DType::kF32, {1}}});
+  const std::vector<uint8_t> chunk(size_t{8} << 20);
+  const auto feed = [&](StreamValidator& validator) {
+    FL_RETURN_IF_ERROR(validator.Feed(base::AsBytes(model.Serialize())));
+    for (uint64_t left = count * 4; left > 0;) {
+      const auto size = static_cast<size_t>(std::min<uint64_t>(left, chunk.size()));
+      FL_RETURN_IF_ERROR(validator.Feed(std::span(chunk).first(size)));
+      left -= size;
+    }
+    return base::OkStatus();
+  };
+  StreamValidator good({.model = &model, .file_size = model.file_size()});
+  ASSERT_THAT(feed(good), IsOk());
+  EXPECT_THAT(good.Finish(),
+              StatusIs(Code::kInvalidArgument, HasSubstr("2147483656 of 2147483660")));
+  StreamValidator bad({.model = &model});
+  ASSERT_THAT(feed(bad), IsOk());
+  const std::vector<uint8_t> infinity = {0, 0, 0x80, 0x7f};
+  EXPECT_THAT(bad.Feed(infinity), StatusIs(Code::kInvalidArgument, HasSubstr("tensor \"last\"")));
 }
 
 TEST(StreamValidator, AnEmptyModelIsFine) {
