@@ -9,6 +9,10 @@ target_compile_options(fl_options INTERFACE
   -Wno-missing-field-initializers
   # A sum has one value: the compiler may not fuse a multiplication into an addition.
   -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  # libstdc++'s own std::stable_sort calls what it marks as deprecated.
+  target_compile_options(fl_options INTERFACE -Wno-deprecated-declarations)
+endif()
 if(FL_SANITIZE)
   target_compile_options(fl_options INTERFACE -fsanitize=${FL_SANITIZE} -fno-sanitize-recover=all
                          -fno-omit-frame-pointer)
