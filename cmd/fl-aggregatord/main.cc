@@ -30,6 +30,7 @@ struct Flags {
   std::string token_file;
   std::string port_file;
   std::string trainers;
+  std::string data_dir = ".";
   std::string log_level = "info";
   std::string log_format = "auto";
   bool insecure = false;
@@ -53,6 +54,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->required();
   app.add_option("--port-file", flags.port_file, "Where to write address and ports as JSON");
   app.add_option("--trainers", flags.trainers, "Programs that may evaluate here, JSON file");
+  app.add_option("--data-dir", flags.data_dir, "Where relative file: URIs of models and jobs start")
+      ->capture_default_str();
   app.add_option("--threads", flags.threads, "Threads for aggregation; 0: one a processor")
       ->check(CLI::Range(0, 1024));
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
@@ -104,6 +107,7 @@ base::Result<aggregator::ServiceOptions> Configure(const Flags& flags, base::Thr
   aggregator::ServiceOptions options;
   options.core.state_dir = flags.state_dir;
   options.core.registry_uri = flags.registry;
+  options.core.data_dir = flags.data_dir;
   options.core.software = std::string("fl-aggregatord/") + std::string(base::kVersion);
   FL_ASSIGN_OR_RETURN(options.core.aggregator_id, AggregatorId(flags.state_dir));
   FL_ASSIGN_OR_RETURN(options.admin_token, ReadToken(flags.token_file));
@@ -128,8 +132,8 @@ base::Result<aggregator::ServiceOptions> Configure(const Flags& flags, base::Thr
   if (!flags.trainers.empty()) {
     FL_ASSIGN_OR_RETURN(programs, aggregator::ReadEvaluationPrograms(flags.trainers));
   }
-  options.engine.evaluator =
-      aggregator::MakeEvaluator(std::move(programs), base::Path(flags.state_dir) / "evaluation");
+  options.engine.evaluator = aggregator::MakeEvaluator(
+      std::move(programs), base::Path(flags.state_dir) / "evaluation", flags.data_dir);
   options.engine.pool = &pool;
   return options;
 }

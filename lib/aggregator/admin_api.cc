@@ -167,7 +167,7 @@ Accept AdminApi::Clients(const RequestHead& head) {
     });
   }
   if (path.size() == 2 && head.method == "PUT") {
-    const base::Result<int64_t> revision = NumberParameter(head, "revision", 0);
+    const base::Result<int64_t> revision = NumberParameter(head, "revision", -1);
     if (!revision.ok()) return ErrorResponse(revision.status());
     return WithBody([this, revision = *revision](const std::string& body) {
       return PutClients(revision, body);
@@ -222,6 +222,7 @@ Response AdminApi::PutClients(int64_t revision, const std::string& body) {
     clients.push_back(*std::move(client));
   }
   const std::lock_guard lock(core_.mutex);
+  if (revision < 0) revision = core_.catalog.clients_revision() + 1;  // whatever is there
   const base::Status set = core_.catalog.SetClients(revision, clients);
   if (!set.ok()) return ErrorResponse(set);
   for (const auto& [name, presence] : core_.presence) {

@@ -51,7 +51,7 @@ class Catalog {
   Journal journal_;
   std::optional<spec::FederatedModel> model_;
   std::map<base::ClientName, spec::FederatedClient> clients_;
-  int64_t clients_revision_ = -1;
+  int64_t clients_revision_ = 0;
   std::vector<base::JobName> jobs_;
   std::map<base::ClientName, base::Digest> join_tokens_;
   std::map<base::ClientName, std::string> bound_keys_;

@@ -21,10 +21,10 @@ void LogLine(const base::JobName& job, std::string_view level, const std::string
   obs::Log(severity, message, {{"job", job}});
 }
 
-/// "file:PATH" as a path.
-base::Result<base::Path> LocalPath(const std::string& uri) {
+/// "file:PATH" as a path, a relative one below `folder`.
+base::Result<base::Path> LocalPath(const std::string& uri, const base::Path& folder) {
   FL_ASSIGN_OR_RETURN(const spec::DatasetUri parsed, spec::DatasetUri::Parse(uri));
-  return base::Path(parsed.path);
+  return folder / parsed.path;
 }
 
 }  // namespace
@@ -130,7 +130,8 @@ base::Status Core::AdoptModel(const spec::FederatedModel& model) {
     request.weights.digest = written.digest;
     request.weights.size = written.size;
   } else {
-    FL_ASSIGN_OR_RETURN(request.weights.path, LocalPath(model.spec.initial.uri.value_or("")));
+    FL_ASSIGN_OR_RETURN(request.weights.path,
+                        LocalPath(model.spec.initial.uri.value_or(""), options.data_dir));
     const base::Result<tensor::SafetensorsFile> file =
         tensor::SafetensorsFile::Open(request.weights.path);
     if (!file.ok()) {

@@ -71,6 +71,7 @@ struct ServedModel {
 struct CoreOptions {
   base::Path state_dir;
   std::string registry_uri;
+  base::Path data_dir = ".";  ///< where relative file: URIs of models and jobs start
   std::string aggregator_id;
   std::string software;
   base::Clock* clock = &base::Clock::System();

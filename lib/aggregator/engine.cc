@@ -79,6 +79,8 @@ void Engine::Run(std::stop_token stop) {
 base::Result<bool> Engine::Advance(JobEntry& job, Lock& lock, std::stop_token stop) {
   switch (job.state.Next()) {
     case aggregator::Step::kNothing:
+      // A round that was paused gets its whole deadline again.
+      core_.collect_deadline.reset();
       return false;
     case aggregator::Step::kStart:
       FL_RETURN_IF_ERROR(StartJob(job));

@@ -61,7 +61,6 @@ class Engine {
   /// The clients to choose from, once it is clear who is there; nothing while that is open.
   std::optional<std::vector<base::ClientName>> Candidates(const JobState& job);
   void StartClientEvaluation(JobEntry& job);
-  std::map<std::string, double> ClientMetrics(const ClientEvaluation& evaluation) const;
   void HandleError(JobEntry& job, const base::Status& status);
   void WakeAt(base::Instant at);
 

@@ -24,21 +24,50 @@ std::string CandidateName(const JobState& job, const Round& round, std::string_v
          "-" + std::to_string(round.attempt);
 }
 
-/// Means of the metrics that updates came with, weighted by samples, as train_NAME.
+/// Means of metrics by name, weighted by samples.
+class MetricsMean {
+ public:
+  void Add(const std::string& name, double value, int64_t samples) {
+    Sums& sums = sums_[name];
+    sums.weighted += value * static_cast<double>(samples);
+    sums.weight += static_cast<double>(samples);
+  }
+  std::map<std::string, double> Take() const {
+    std::map<std::string, double> means;
+    for (const auto& [name, sums] : sums_) {
+      if (sums.weight > 0) means[name] = sums.weighted / sums.weight;
+    }
+    return means;
+  }
+
+ private:
+  struct Sums {
+    double weighted = 0;
+    double weight = 0;
+  };
+  std::map<std::string, Sums> sums_;
+};
+
+/// Metrics of a candidate on the clients' own data.
+std::map<std::string, double> ClientMetrics(const ClientEvaluation& evaluation) {
+  MetricsMean mean;
+  for (const auto& [client, report] : evaluation.reports) {
+    for (const auto& [name, value] : report.metrics) mean.Add(name, value, report.samples);
+  }
+  return mean.Take();
+}
+
+/// Means of the metrics that updates came with, weighted by samples. Those that do not say
+/// themselves that they are of training are called train_NAME, to be told from evaluations.
 std::map<std::string, double> TrainMetrics(const Round& round) {
-  std::map<std::string, double> sums;
-  std::map<std::string, double> weights;
+  MetricsMean mean;
   for (const auto& [client, participant] : round.participants) {
     for (const auto& [name, value] : participant.update.metrics) {
-      sums["train_" + name] += value * static_cast<double>(participant.update.samples);
-      weights["train_" + name] += static_cast<double>(participant.update.samples);
+      mean.Add(name.starts_with("train") ? name : "train_" + name, value,
+               participant.update.samples);
     }
   }
-  std::map<std::string, double> means;
-  for (const auto& [name, sum] : sums) {
-    if (weights[name] > 0) means[name] = sum / weights[name];
-  }
-  return means;
+  return mean.Take();
 }
 
 }  // namespace
@@ -145,22 +174,6 @@ void Engine::StartClientEvaluation(JobEntry& job) {
   }
   core_.evaluation = std::move(evaluation);
   core_.task_polls.Sweep(core_.clock().Monotonic());
-}
-
-std::map<std::string, double> Engine::ClientMetrics(const ClientEvaluation& evaluation) const {
-  std::map<std::string, double> sums;
-  std::map<std::string, double> weights;
-  for (const auto& [client, report] : evaluation.reports) {
-    for (const auto& [name, value] : report.metrics) {
-      sums[name] += value * static_cast<double>(report.samples);
-      weights[name] += static_cast<double>(report.samples);
-    }
-  }
-  std::map<std::string, double> means;
-  for (const auto& [name, sum] : sums) {
-    if (weights[name] > 0) means[name] = sum / weights[name];
-  }
-  return means;
 }
 
 base::Result<bool> Engine::Evaluate(JobEntry& job, Lock& lock, std::stop_token stop) {

@@ -1,5 +1,6 @@
 #include "aggregator/evaluator.h"
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -14,9 +15,11 @@ namespace {
 using Metrics = std::map<std::string, double>;
 
 base::Result<Metrics> EvaluateBuiltin(const spec::FederatedLearningJob& job,
-                                      const base::Path& model, std::stop_token stop) {
-  FL_ASSIGN_OR_RETURN(const trainer::DatasetSpec dataset,
+                                      const base::Path& model, const base::Path& data_dir,
+                                      std::stop_token stop) {
+  FL_ASSIGN_OR_RETURN(const trainer::DatasetSpec parsed,
                       trainer::DatasetSpec::Parse(*job.spec.evaluation.test_dataset));
+  const trainer::DatasetSpec dataset = parsed.RelativeTo(data_dir);
   trainer::EvaluateOptions options;
   if (const auto scale = job.spec.trainer.config.find("featureScale");
       scale != job.spec.trainer.config.end()) {
@@ -33,7 +36,7 @@ base::Result<Metrics> EvaluateBuiltin(const spec::FederatedLearningJob& job,
 base::Result<Metrics> EvaluateByProgram(const trainer::ProcessTrainerOptions& program,
                                         const spec::FederatedLearningJob& job,
                                         const base::Path& model, const base::Path& work_dir,
-                                        std::stop_token stop) {
+                                        const base::Path& data_dir, std::stop_token stop) {
   FL_RETURN_IF_ERROR(base::MakeDirectories(work_dir, 0700));
   FL_ASSIGN_OR_RETURN(const std::unique_ptr<trainer::ProcessTrainer> trainer,
                       trainer::ProcessTrainer::Create(program));
@@ -44,7 +47,11 @@ base::Result<Metrics> EvaluateByProgram(const trainer::ProcessTrainerOptions& pr
   task.config = spec::Value(job.spec.trainer.config).ToJson();
   task.model = std::filesystem::absolute(model);
   task.result = std::filesystem::absolute(work_dir) / "evaluation.json";
-  task.dataset = *job.spec.evaluation.test_dataset;
+  const base::Result<trainer::DatasetSpec> dataset =
+      trainer::DatasetSpec::Parse(*job.spec.evaluation.test_dataset);
+  // A program may know other schemes.
+  task.dataset =
+      dataset.ok() ? dataset->RelativeTo(data_dir).ToString() : *job.spec.evaluation.test_dataset;
   FL_ASSIGN_OR_RETURN(const trainer::TaskResult result, trainer->Run(task, std::nullopt, stop));
   return result.metrics;
 }
@@ -73,11 +80,12 @@ base::Result<EvaluationPrograms> ReadEvaluationPrograms(const base::Path& path) 
   return programs;
 }
 
-Evaluator MakeEvaluator(EvaluationPrograms programs, base::Path work_dir) {
-  return [programs = std::move(programs), work_dir = std::move(work_dir)](
+Evaluator MakeEvaluator(EvaluationPrograms programs, base::Path work_dir, base::Path data_dir) {
+  return [programs = std::move(programs), work_dir = std::move(work_dir),
+          data_dir = std::filesystem::absolute(data_dir)](
              const spec::FederatedLearningJob& job, const base::Path& model,
              std::stop_token stop) -> base::Result<Metrics> {
-    if (job.spec.trainer.builtin) return EvaluateBuiltin(job, model, stop);
+    if (job.spec.trainer.builtin) return EvaluateBuiltin(job, model, data_dir, stop);
     const std::string name = job.spec.trainer.name.value_or("job/" + job.metadata.name);
     const auto found = programs.find(name);
     if (found == programs.end()) {
@@ -87,7 +95,7 @@ Evaluator MakeEvaluator(EvaluationPrograms programs, base::Path work_dir) {
     }
     trainer::ProcessTrainerOptions options = found->second;
     options.log_file = work_dir / "evaluation.log";
-    return EvaluateByProgram(options, job, model, work_dir, stop);
+    return EvaluateByProgram(options, job, model, work_dir, data_dir, stop);
   };
 }
 

@@ -20,7 +20,7 @@ using EvaluationPrograms = std::map<std::string, trainer::ProcessTrainerOptions>
 base::Result<EvaluationPrograms> ReadEvaluationPrograms(const base::Path& path);
 
 /// Built-in trainers are evaluated in this process, others by their program. `work_dir` takes task
-/// files and logs.
-Evaluator MakeEvaluator(EvaluationPrograms programs, base::Path work_dir);
+/// files and logs; relative file: URIs start at `data_dir`.
+Evaluator MakeEvaluator(EvaluationPrograms programs, base::Path work_dir, base::Path data_dir);
 
 }  // namespace fl::aggregator

@@ -1,6 +1,5 @@
 #include "aggregator/sessions.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/digest.h"
@@ -18,16 +17,20 @@ std::string RandomText(base::RandomSource& random) {
 }  // namespace
 
 wire::Challenge Sessions::NewChallenge() {
-  const base::Instant now = clock_.Monotonic();
-  std::erase_if(challenges_, [now](const auto& entry) { return entry.second <= now; });
-  if (challenges_.size() >= kMaxChallenges) {
-    challenges_.erase(
-        std::min_element(challenges_.begin(), challenges_.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; }));
-  }
   std::string challenge = RandomText(random_);
-  challenges_[challenge] = now + kChallengeLifetime;
+  ForgetChallenges(kMaxChallenges - 1);
+  challenges_.insert(challenge);
+  challenge_ends_.emplace_back(clock_.Monotonic() + kChallengeLifetime, challenge);
   return {std::move(challenge), aggregator_id_};
+}
+
+void Sessions::ForgetChallenges(size_t most) {
+  const base::Instant now = clock_.Monotonic();
+  while (!challenge_ends_.empty() &&
+         (challenge_ends_.front().first <= now || challenge_ends_.size() > most)) {
+    challenges_.erase(challenge_ends_.front().second);
+    challenge_ends_.pop_front();
+  }
 }
 
 base::Status Sessions::CheckProof(const wire::SessionRequest& request, const SessionProof& proof,
@@ -40,11 +43,10 @@ base::Status Sessions::CheckProof(const wire::SessionRequest& request, const Ses
   if (!request.challenge || !request.signature) {
     return base::Unauthenticated("no proof of the client's key");
   }
-  const auto found = challenges_.find(*request.challenge);
-  if (found == challenges_.end() || found->second <= clock_.Monotonic()) {
+  ForgetChallenges(kMaxChallenges);
+  if (challenges_.erase(*request.challenge) == 0) {
     return base::Unauthenticated("the challenge is unknown, used or older than a minute");
   }
-  challenges_.erase(found);
   if (!key)
     return base::Unauthenticated("no key is known of client \"" + request.client.str() + "\"");
   const base::Result<std::vector<uint8_t>> signature = base::Base64Decode(*request.signature);

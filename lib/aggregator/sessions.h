@@ -3,10 +3,12 @@
 /// Who an agent is: one-use challenges, proofs, session tokens. Sessions live in memory; after a
 /// restart of the aggregator agents open new ones.
 
-#include <map>
+#include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -53,6 +55,9 @@ class Sessions {
   bool IsSuperseded(const std::string& token) const;
 
  private:
+  /// Drops those that are over, and the oldest past `most`.
+  void ForgetChallenges(size_t most);
+
   struct Entry {
     base::ClientName client;
     base::Instant expires;
@@ -62,7 +67,9 @@ class Sessions {
   const std::string aggregator_id_;
   base::Clock& clock_;
   base::RandomSource& random_;
-  std::map<std::string, base::Instant> challenges_;            // → when it expires
+  std::set<std::string> challenges_;  // not used yet
+  // All that were made, oldest first, with their end; used ones stay until then.
+  std::deque<std::pair<base::Instant, std::string>> challenge_ends_;
   std::unordered_map<std::string, Entry> sessions_;            // by hash of the token
   std::unordered_map<base::ClientName, std::string> current_;  // → hash of its token
 };

@@ -209,10 +209,6 @@ void CheckClientRules(const FederatedClient& client, RuleReport report) {
              "makes one)");
     }
     if (spec.pod) report("spec.pod", "must be left out for type Agent: the agent runs elsewhere");
-  } else if (!spec.pod) {
-    report("spec.pod", "is required for type Pod: say which image to run");
-  } else if (!spec.pod->image) {
-    report("spec.pod.image", "is required for type Pod");
   }
   if (spec.pod) CheckPod(*spec.pod, report);
 }
