@@ -35,7 +35,7 @@ struct ProcessTrainerOptions {
   base::Duration grace = std::chrono::seconds(2);
 
   /// The output may be this much larger than the model (other metadata, other padding); a program
-  /// that writes more, also to files beside it whose names start with the output's, is killed.
+  /// that writes more, also to files named as the output and an ending (.tmp), is killed.
   uint64_t output_slack = uint64_t{16} << 20;
   /// The program is killed when less than this is free on the output's file system.
   uint64_t min_free_bytes = uint64_t{64} << 20;
