@@ -27,8 +27,8 @@ class Value {
   Value(int value) : data_(int64_t{value}) {}            // NOLINT(google-explicit-constructor)
   Value(double value) : data_(value) {}                  // NOLINT(google-explicit-constructor)
   Value(std::string value) : data_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Value(std::string_view value)
-      : data_(std::string(value)) {}                       // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Value(std::string_view value) : data_(std::string(value)) {}
   Value(const char* value) : data_(std::string(value)) {}  // NOLINT(google-explicit-constructor)
   Value(List value) : data_(std::move(value)) {}           // NOLINT(google-explicit-constructor)
   Value(Map value) : data_(std::move(value)) {}            // NOLINT(google-explicit-constructor)
