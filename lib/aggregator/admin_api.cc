@@ -198,10 +198,11 @@ Accept AdminApi::Models(const RequestHead& head) {
       const base::Result<nlohmann::json> json = base::ParseJson(body, "pin");
       if (!json.ok()) return ErrorResponse(json.status());
       base::JsonReader reader(*json, "pin");
-      int64_t version = 0;
-      reader.Required("version", &version);
+      std::optional<int64_t> version;
+      reader.Optional("version", &version);
       if (!reader.status().ok()) return ErrorResponse(reader.status());
-      return Pin(name, base::VersionNumber(version));
+      if (version) return Pin(name, base::VersionNumber(*version));
+      return PinPrevious(name);
     });
   }
   return NoSuchPath(head);
@@ -282,13 +283,24 @@ Response AdminApi::PutModel(const base::ModelName& name, const std::string& body
                       base::DumpJson(nlohmann::json{{"result", result}}));
 }
 
+Response AdminApi::PinPrevious(const base::ModelName& name) {
+  const base::Result<registry::ModelRepository*> repository = Repository(name);
+  if (!repository.ok()) return ErrorResponse(repository.status());
+  const base::Result<registry::VersionInfo> previous = (*repository)->PreviousCurrent();
+  if (!previous.ok()) return ErrorResponse(previous.status());
+  return Pin(name, previous->version);
+}
+
 Response AdminApi::Pin(const base::ModelName& name, std::optional<base::VersionNumber> version) {
   const base::Result<registry::ModelRepository*> repository = Repository(name);
   if (!repository.ok()) return ErrorResponse(repository.status());
   const base::Result<registry::VersionInfo> before = (*repository)->Current();
   if (!before.ok()) return ErrorResponse(before.status());
-  const base::Result<registry::Change> change =
-      version ? (*repository)->Pin(*version) : (*repository)->Unpin();
+  // Rolling back to what is current changes nothing.
+  const bool already = version == before->version;
+  const base::Result<registry::Change> change = already   ? registry::Change::kAlreadySo
+                                                : version ? (*repository)->Pin(*version)
+                                                          : (*repository)->Unpin();
   if (!change.ok()) return ErrorResponse(change.status());
   const base::Result<registry::VersionInfo> after = (*repository)->Current();
   if (!after.ok()) return ErrorResponse(after.status());

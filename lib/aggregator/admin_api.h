@@ -40,6 +40,7 @@ class AdminApi {
   transport::Response PutClients(int64_t revision, const std::string& body);
   transport::Response JoinToken(const base::ClientName& name);
   transport::Response PutModel(const base::ModelName& name, const std::string& body);
+  transport::Response PinPrevious(const base::ModelName& name);
   transport::Response Pin(const base::ModelName& name, std::optional<base::VersionNumber> version);
   transport::Response Versions(const base::ModelName& name);
   /// The repository of the model, which must be ours.
