@@ -6,8 +6,8 @@ CommandTable AllCommands() {
   return {
       .groups = {
           {.title = "Without a cluster",
-           .commands = {GenerateCommand(), ValidateCommand(), AggregateCommand(), InspectCommand(),
-                        KeysCommand(), AggregatorCommand(), AgentCommand()}},
+           .commands = {RunCommand(), GenerateCommand(), ValidateCommand(), AggregateCommand(),
+                        InspectCommand(), KeysCommand(), AggregatorCommand(), AgentCommand()}},
           {.title = "Jobs",
            .commands = {SubmitCommand(), ListCommand(), GetCommand(), StatusCommand(),
                         WaitCommand(), RoundsCommand(), ClientsCommand(), LogsCommand(),

@@ -10,6 +10,7 @@ namespace fl::cli {
 CommandTable AllCommands();
 
 // Without a cluster.
+Command RunCommand();
 Command GenerateCommand();
 Command ValidateCommand();
 Command AggregateCommand();
