@@ -115,7 +115,7 @@ TEST_F(JobsTest, NobodyThereExitsTwo) {
   const CommandResult result =
       runner_.Run({"list", "--aggregator", "http://127.0.0.1:1", "--insecure"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("hint: is the aggregator running at http://127.0.0.1:1?"));
+  EXPECT_THAT(result.err, HasSubstr("hint: check the address, and that the server runs there"));
 }
 
 TEST_F(JobsTest, TheTokenTravelsInAHeaderOfItsOwn) {
