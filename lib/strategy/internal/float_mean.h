@@ -20,7 +20,8 @@ class FloatMean {
  public:
   /// `weights` > 0, in the order of the sources; at least one. Where all are equal the plain mean
   /// is taken, which saves a rounding of each product.
-  FloatMean(std::span<const double> weights, base::InstructionSet set = base::BestInstructionSet());
+  explicit FloatMean(std::span<const double> weights,
+                     base::InstructionSet set = base::BestInstructionSet());
 
   /// means[i] = Σ weights[k]·sources[k][i] / Σ weights[k] for i < count ≤ kBlock. A mean of finite
   /// values is finite, also where the plain sum would overflow F64. Returns false where a source is

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <stop_token>
 #include <utility>
@@ -269,7 +270,8 @@ size_t CurlTransfer::TakeHeader(std::string_view line) {
     head_done_ = to_writer_ = false;
     const size_t space = line.find(' ');
     if (space != std::string_view::npos) {
-      response_.status = std::atoi(std::string(line.substr(space + 1, 3)).c_str());
+      const std::string_view code = line.substr(space + 1, 3);
+      std::from_chars(code.data(), code.data() + code.size(), response_.status);
     }
     curl_tlssessioninfo* session = nullptr;
     if (curl_easy_getinfo(lane_.easy.get(), CURLINFO_TLS_SSL_PTR, &session) == CURLE_OK &&
