@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LONGEST_FILE = 600
-SOURCE_SUFFIXES = {".h", ".cc", ".py", ".sh", ".cmake"}
+SOURCE_SUFFIXES = {".h", ".cc", ".inc", ".py", ".sh", ".cmake"}
 SOURCE_FOLDERS = ("lib", "cmd", "test", "plugins", "packaging")
 # Third-party headers that cost seconds each: only in .cc files and in internal/ headers.
 HEAVY = re.compile(
@@ -69,7 +69,7 @@ class Checker:
         self.check_table()
         for path in self.sources():
             self.check_length(path)
-            if path.suffix in {".h", ".cc"}:
+            if path.suffix in {".h", ".cc", ".inc"}:
                 self.check_includes(path)
             if path.suffix == ".h" and "#pragma once" not in path.read_text():
                 self.report(path, 1, "a header without #pragma once")

@@ -1,7 +1,7 @@
 #pragma once
 
 /// The arithmetic of the built-in networks. It is compiled once for each instruction set
-/// (kernel_*.cc from kernel_inl.h) and chosen when the program starts. Plain functions on memory of
+/// (kernel_*.cc from kernel.inc) and chosen when the program starts. Plain functions on memory of
 /// the caller, so that those translation units share no code with the rest of the program.
 
 #include <cstddef>

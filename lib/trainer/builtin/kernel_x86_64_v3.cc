@@ -3,5 +3,5 @@
 #define FL_KERNELS kX86V3Kernels
 #define FL_KERNEL_NAME "x86-64-v3"
 #define Eigen EigenX86V3
-#include "trainer/builtin/kernel_inl.h"
+#include "trainer/builtin/kernel.inc"
 #endif
