@@ -64,6 +64,16 @@ TEST(Json, DeepAndLargeTextsAreRefused) {
   EXPECT_THAT(ParseJson("\"\x80\""), testing::Not(base::IsOk()));
 }
 
+TEST(Json, ManyAndLongProblemsMakeAShortMessage) {
+  std::string text = R"({"apiVersion":"kubefl.dev/v1alpha1","kind":"FederatedClient",)"
+                     R"("metadata":{"name":"a"},"spec":{"type":")" +
+                     std::string(100'000, 'x') + "\"";
+  for (int i = 0; i < 1000; ++i) text += ",\"x" + std::to_string(i) + "\":1";
+  const base::Status status = FromJson<Object>(text + "}}").status();
+  EXPECT_LT(status.message().size(), 5000U);
+  EXPECT_THAT(status.message(), HasSubstr("and 981 more"));
+}
+
 TEST(Json, NumbersKeepTheirTypes) {
   const base::Result<Value> value =
       ParseJson("[1, 1.0, 1e2, -0.5, 9223372036854775807, 18446744073709551615]");

@@ -13,10 +13,14 @@ std::string Problem::ToString() const {
 
 base::Status ToStatus(const Problems& problems) {
   if (problems.empty()) return base::OkStatus();
+  constexpr size_t kShown = 20;
   std::string text;
-  for (const Problem& problem : problems) {
-    if (!text.empty()) text += '\n';
-    text += problem.ToString();
+  for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
+    if (i > 0) text += '\n';
+    text += problems[i].ToString();
+  }
+  if (problems.size() > kShown) {
+    text += "\nand " + std::to_string(problems.size() - kShown) + " more";
   }
   return base::InvalidArgument(std::move(text));
 }

@@ -22,7 +22,8 @@ struct Problem {
 
 using Problems = std::vector<Problem>;
 
-/// OK where there are none, else kInvalidArgument with all of them, one a line.
+/// OK where there are none, else kInvalidArgument with them, one a line; at most twenty, and how
+/// many more there are.
 base::Status ToStatus(const Problems& problems);
 
 }  // namespace fl::spec

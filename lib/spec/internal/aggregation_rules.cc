@@ -17,9 +17,8 @@ std::string Bound(double value) {
 /// What is wrong with the value of a parameter, or an empty string.
 std::string CheckParameter(const AlgorithmParameter& parameter, const std::string& text) {
   if (parameter.boolean) {
-    return text == "true" || text == "false"
-               ? ""
-               : "must be \"true\" or \"false\", not \"" + text + "\"";
+    return text == "true" || text == "false" ? ""
+                                             : "must be \"true\" or \"false\", not " + Quote(text);
   }
   const base::Result<Fraction> fraction = Fraction::Parse(text);
   if (!fraction.ok()) return fraction.status().message();
@@ -33,7 +32,7 @@ std::string CheckParameter(const AlgorithmParameter& parameter, const std::strin
   } else if (parameter.integer && std::trunc(value) != value) {
     wanted = "a whole number";
   }
-  return wanted.empty() ? "" : "must be " + wanted + ", not \"" + text + "\"";
+  return wanted.empty() ? "" : "must be " + wanted + ", not " + Quote(text);
 }
 
 const AlgorithmParameter* FindParameter(const Algorithm& algorithm, std::string_view name) {

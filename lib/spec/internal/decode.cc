@@ -82,7 +82,7 @@ class Reader {
     }
     const auto& names = EnumTable<E>::kNames;
     const std::vector<std::string_view> known(names.begin(), names.end());
-    Report(path, "must be " + OneOf(known) + ", not \"" + text + "\"" + DidYouMean(text, known));
+    Report(path, "must be " + OneOf(known) + ", not " + Quote(text) + DidYouMean(text, known));
   }
 
   void Read(const Value& value, const std::string& /*path*/, Value& out) { out = value; }

@@ -17,12 +17,6 @@ namespace {
 bool IsLowerOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool IsAlphanumeric(char c) { return IsLowerOrDigit(c) || (c >= 'A' && c <= 'Z'); }
 
-std::string Quote(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  if (text.size() > kLongest) return "\"" + std::string(text.substr(0, kLongest)) + "…\"";
-  return "\"" + std::string(text) + "\"";
-}
-
 std::string TooLong(std::string_view text, size_t limit) {
   return "must have at most " + std::to_string(limit) + " characters, not " +
          std::to_string(text.size());

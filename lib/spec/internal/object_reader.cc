@@ -54,8 +54,8 @@ std::optional<Object> ReadKind(const Value& tree, Problems& problems) {
   }
   const std::optional<std::string> version = Header(tree, "apiVersion", problems);
   if (version && *version != kApiVersion) {
-    problems.push_back({"", 0, "apiVersion",
-                        "must be " + std::string(kApiVersion) + ", not \"" + *version + "\""});
+    problems.push_back(
+        {"", 0, "apiVersion", "must be " + std::string(kApiVersion) + ", not " + Quote(*version)});
   }
   const std::optional<std::string> kind = Header(tree, "kind", problems);
   if (!kind) return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<Object> ReadKind(const Value& tree, Problems& problems) {
                                             FederatedLearningJob::kKind};
   problems.push_back(
       {"", 0, "kind",
-       "must be " + OneOf(known) + ", not \"" + *kind + "\"" + DidYouMean(*kind, known)});
+       "must be " + OneOf(known) + ", not " + Quote(*kind) + DidYouMean(*kind, known)});
   return std::nullopt;
 }
 

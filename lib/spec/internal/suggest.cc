@@ -42,6 +42,14 @@ std::string_view Nearest(std::string_view text, const std::vector<std::string_vi
   return nearest;
 }
 
+std::string Quote(std::string_view text) {
+  constexpr size_t kLongest = 80;
+  if (text.size() <= kLongest) return "\"" + std::string(text) + "\"";
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return "\"" + std::string(text.substr(0, end)) + "…\"";
+}
+
 std::string OneOf(const std::vector<std::string_view>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {

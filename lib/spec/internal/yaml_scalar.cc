@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/encoding.h"
+#include "spec/internal/suggest.h"
 #include "spec/internal/utf8.h"
 
 namespace fl::spec::internal {
@@ -122,7 +123,7 @@ std::string WithoutSeparators(std::string_view text) {
 }
 
 base::Status DoesNotFit(std::string_view text, std::string_view tag) {
-  return base::InvalidArgument("\"" + std::string(text) + "\" is no " + std::string(tag));
+  return base::InvalidArgument(Quote(text) + " is no " + std::string(tag));
 }
 
 }  // namespace
