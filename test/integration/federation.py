@@ -1,0 +1,202 @@
+"""A small federation for the integration tests: real daemons, real files, tiny data.
+
+Everything is in the folder given. Nothing here sleeps but to look again whether something became
+true, and only processes that were started here are killed.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import harness
+
+SITES = ("site-1", "site-2", "site-3")
+LIMIT = float(os.environ.get("FL_TEST_PATIENCE", "60"))  # seconds until a condition counts as false
+
+
+def until(condition, what, limit=LIMIT, details=lambda: ""):
+    """Waits for condition() to be true and returns what it returned."""
+    deadline = time.monotonic() + limit
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit:g} s: {what}\n{details()}")
+        time.sleep(0.002)
+
+
+def write_data(folder, seed=1, rows=40):
+    """SITE.csv for each site: 6 features that tell 3 classes apart, with noise."""
+    rng = random.Random(seed)
+    for site in SITES:
+        lines = [",".join(f"x{i}" for i in range(6)) + ",label"]
+        for _ in range(rows):
+            label = rng.randrange(3)
+            features = (rng.gauss(2.0 if i % 3 == label else 0.0, 1.0) for i in range(6))
+            lines.append(",".join(f"{x:.4f}" for x in features) + f",{label}")
+        (folder / f"{site}.csv").write_text("\n".join(lines) + "\n")
+
+
+def model(hidden=512):
+    # Optimiser state and a body of some 20 kB, so that both are there to be lost.
+    return {"apiVersion": "kubefl.dev/v1alpha1", "kind": "FederatedModel",
+            "metadata": {"name": "tiny"},
+            "spec": {"initial": {"builtin": {"architecture": "mlp", "layers": [6, hidden, 3],
+                                             "seed": 1}}}}
+
+
+def client(name, public_key, dataset):
+    return {"apiVersion": "kubefl.dev/v1alpha1", "kind": "FederatedClient",
+            "metadata": {"name": name},
+            "spec": {"type": "Agent", "publicKey": public_key, "dataset": {"uri": dataset}}}
+
+
+def job(name="train", rounds=6, **changes):
+    """A job on all three sites; members of changes replace those of the spec."""
+    spec = {"modelRef": {"name": "tiny"}, "rounds": rounds,
+            "trainer": {"builtin": "mlp",
+                        "config": {"learningRate": 0.05, "localEpochs": 2, "batchSize": 10}},
+            "selection": {"policy": "Random", "clientsPerRound": 3, "quorum": 3, "seed": 7},
+            "roundPolicy": {"deadlineSeconds": 300},
+            "aggregation": {"algorithm": "FedAdam"}}
+    spec.update(changes)
+    return {"apiVersion": "kubefl.dev/v1alpha1", "kind": "FederatedLearningJob",
+            "metadata": {"name": name}, "spec": spec}
+
+
+def write_objects(path, *objects):
+    """JSON documents are YAML documents."""
+    path.write_text("\n---\n".join(json.dumps(each) for each in objects) + "\n")
+    return path
+
+
+class Layout:
+    """The registry of one model, read as any OCI tool would."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+
+    def _blob(self, descriptor):
+        algorithm, _, digits = descriptor["digest"].partition(":")
+        return (self.folder / "blobs" / algorithm / digits).read_bytes()
+
+    def _tags(self):
+        index = json.loads((self.folder / "index.json").read_text())
+        name = "org.opencontainers.image.ref.name"
+        return {each["annotations"][name]: each for each in index["manifests"]}
+
+    def versions(self):
+        """[[digest of each layer] of each version]: weights, and the optimiser's state."""
+        tags = self._tags()
+        numbers = sorted(int(tag[1:]) for tag in tags if tag[1:].isdigit())
+        assert numbers == list(range(len(numbers))), f"versions are not dense: {numbers}"
+        manifests = (json.loads(self._blob(tags[f"v{number}"])) for number in numbers)
+        return [[layer["digest"] for layer in manifest["layers"]] for manifest in manifests]
+
+    def published(self):
+        """Numbers of the versions that the records say were published, in that order."""
+        manifest = json.loads(self._blob(self._tags()["records"]))
+        lines = b"".join(self._blob(layer) for layer in manifest["layers"]).splitlines()
+        records = map(json.loads, lines)
+        return [each["data"]["version"] for each in records if each["type"] == "published"]
+
+
+class Federation:
+    """Daemons started one by one, with keys and certificates of an earlier `fl run`."""
+
+    def __init__(self, folder, credentials):
+        self.folder = pathlib.Path(folder)
+        self.credentials = credentials
+        self.port = 0
+        self.aggregator = None
+        self.agents = {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        for process in [self.aggregator, *self.agents.values()]:
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+    @property
+    def registry(self):
+        return self.folder / "registry"
+
+    @property
+    def journal(self):
+        return self.folder / "state" / "jobs" / "train" / "journal.jsonl"
+
+    def _start(self, name, arguments, failpoints):
+        with open(self.folder / f"{name}.log", "ab") as log:
+            return subprocess.Popen(list(map(str, arguments)), stdout=log, stderr=log,
+                                    stdin=subprocess.DEVNULL, cwd=self.folder,
+                                    env=harness.environment(FL_FAILPOINTS=failpoints))
+
+    def start_aggregator(self, failpoints=""):
+        """Starts it, the second time on the port of the first, and waits until it serves."""
+        port_file = self.folder / "port.json"
+        port_file.unlink(missing_ok=True)
+        self.aggregator = self._start("aggregator", [
+            harness.BIN / "fl-aggregatord", "--state-dir", "state", "--registry", self.registry,
+            "--listen", f"127.0.0.1:{self.port}", "--port-file", port_file,
+            "--tls-cert", self.credentials / "server.crt",
+            "--tls-key", self.credentials / "server.key",
+            "--admin-token-file", self.credentials / "admin.token"], failpoints)
+        until(lambda: port_file.exists() or self.aggregator.poll() is not None,
+              "the aggregator serves", details=self.logs)
+        if port_file.exists():
+            self.port = json.loads(port_file.read_text())["port"]
+
+    def start_agent(self, site, failpoints="", port=None):
+        config = self.folder / f"{site}.yaml"
+        config.write_text(json.dumps({
+            "aggregator": f"https://127.0.0.1:{port or self.port}",
+            "caFile": str(self.credentials / "ca.crt"),
+            "workDir": str(self.folder / "work" / site),
+            "client": site,
+            "keyFile": str(self.credentials / "keys" / f"{site}.key"),
+            "dataset": f"file://{self.credentials / site}.csv"}))
+        self.agents[site] = self._start(
+            site, [harness.BIN / "fl-agentd", "--config", config], failpoints)
+
+    def fl(self, *arguments):
+        return harness.fl(*arguments, FL_AGGREGATOR=f"https://127.0.0.1:{self.port}",
+                          FL_TOKEN_FILE=str(self.credentials / "admin.token"),
+                          FL_CA_FILE=str(self.credentials / "ca.crt"))
+
+    def submit(self, objects):
+        done = self.fl("submit", "-f", objects)
+        assert done.returncode == 0, done.stderr + self.logs()
+
+    def kill(self, process):
+        process.kill()
+        return process.wait(LIMIT)
+
+    def wait_for_death(self, process, what):
+        """Until a failpoint has killed it."""
+        until(lambda: process.poll() is not None, f"{what} kills it", details=self.logs)
+        assert process.returncode == -signal.SIGKILL, \
+            f"{what}: ended with {process.returncode}\n{self.logs()}"
+
+    def wait_succeeded(self, name="train"):
+        done = self.fl("wait", name, "--for", "succeeded", "--timeout", f"{LIMIT:g}s")
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{self.logs()}"
+
+    def journal_lines(self):
+        with contextlib.suppress(FileNotFoundError):
+            return self.journal.read_bytes().count(b"\n")
+        return 0
+
+    def logs(self):
+        """The last lines of each log, for a failure's message."""
+        return "\n".join(f"== {path.name}\n" + "\n".join(path.read_text().splitlines()[-8:])
+                         for path in sorted(self.folder.glob("*.log")))
