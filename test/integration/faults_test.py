@@ -133,6 +133,20 @@ class FaultsTest(unittest.TestCase):
         running.wait_succeeded()
         self.expect_undisturbed(running.registry)
 
+    def test_connections_are_cut_in_the_middle_of_uploads(self):
+        folder = pathlib.Path(scratch.name) / self._testMethodName
+        running = self.enterContext(Federation(folder, undisturbed.credentials))
+        running.start_aggregator()
+        running.submit(undisturbed.submitted)
+        # Less than an update has, more than the messages before it.
+        proxy = federation.CuttingProxy(running.port, limit=16_000, cuts=4)
+        self.addCleanup(proxy.close)
+        for site in SITES:
+            running.start_agent(site, port=proxy.port)
+        running.wait_succeeded()
+        self.assertEqual(proxy.cuts, 4)
+        self.expect_undisturbed(running.registry)
+
     def test_run_goes_on_after_ctrl_c_and_after_kill(self):
         gate = pathlib.Path(scratch.name) / "gate"
         registry = pathlib.Path(scratch.name) / "stopped-registry"

@@ -10,7 +10,10 @@ import os
 import pathlib
 import random
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import time
 
 import harness
@@ -200,3 +203,59 @@ class Federation:
         """The last lines of each log, for a failure's message."""
         return "\n".join(f"== {path.name}\n" + "\n".join(path.read_text().splitlines()[-8:])
                          for path in sorted(self.folder.glob("*.log")))
+
+
+class CuttingProxy:
+    """Forwards TCP to a port, and resets the first `cuts` connections that sent `limit` bytes."""
+
+    def __init__(self, port, limit, cuts):
+        self._target = port
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._cuts_left = cuts
+        self.cuts = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self._listener.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):  # until it is closed
+            while True:
+                source, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(source,), daemon=True).start()
+
+    def _serve(self, source):
+        with source, contextlib.suppress(OSError):
+            with socket.create_connection(("127.0.0.1", self._target)) as target:
+                back = threading.Thread(target=self._forward, args=(target, source), daemon=True)
+                back.start()
+                if self._forward(source, target, self._limit):
+                    for end in (source, target):
+                        # Closed with a reset, as when a cable is pulled at a router.
+                        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        end.close()
+                back.join()
+
+    def _forward(self, source, target, limit=None):
+        """True where the connection is to be cut."""
+        sent = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(4096):
+                if limit is not None and sent + len(data) > limit and self._may_cut():
+                    target.sendall(data[:max(0, limit - sent)])
+                    return True
+                target.sendall(data)
+                sent += len(data)
+            target.shutdown(socket.SHUT_WR)
+        return False
+
+    def _may_cut(self):
+        with self._lock:
+            if self._cuts_left == 0:
+                return False
+            self._cuts_left -= 1
+            self.cuts += 1
+            return True
