@@ -113,9 +113,11 @@ class Layout:
 class Federation:
     """Daemons started one by one, with keys and certificates of an earlier `fl run`."""
 
-    def __init__(self, folder, credentials):
+    def __init__(self, folder, credentials, insecure=False):
         self.folder = pathlib.Path(folder)
         self.credentials = credentials
+        self.scheme = "http" if insecure else "https"
+        self.state = self.folder / "state"
         self.port = 0
         self.aggregator = None
         self.agents = {}
@@ -136,7 +138,7 @@ class Federation:
 
     @property
     def journal(self):
-        return self.folder / "state" / "jobs" / "train" / "journal.jsonl"
+        return self.state / "jobs" / "train" / "journal.jsonl"
 
     def _start(self, name, arguments, failpoints):
         with open(self.folder / f"{name}.log", "ab") as log:
@@ -149,21 +151,26 @@ class Federation:
         port_file = self.folder / "port.json"
         port_file.unlink(missing_ok=True)
         self.aggregator = self._start("aggregator", [
-            harness.BIN / "fl-aggregatord", "--state-dir", "state", "--registry", self.registry,
+            harness.BIN / "fl-aggregatord", "--state-dir", self.state, "--registry", self.registry,
             "--listen", f"127.0.0.1:{self.port}", "--port-file", port_file,
-            "--tls-cert", self.credentials / "server.crt",
-            "--tls-key", self.credentials / "server.key",
-            "--admin-token-file", self.credentials / "admin.token"], failpoints)
+            "--admin-token-file", self.credentials / "admin.token", *self._tls()], failpoints)
         until(lambda: port_file.exists() or self.aggregator.poll() is not None,
               "the aggregator serves", details=self.logs)
         if port_file.exists():
             self.port = json.loads(port_file.read_text())["port"]
 
+    def _tls(self):
+        if self.scheme == "http":
+            return ["--insecure"]
+        return ["--tls-cert", self.credentials / "server.crt",
+                "--tls-key", self.credentials / "server.key"]
+
     def start_agent(self, site, failpoints="", port=None):
         config = self.folder / f"{site}.yaml"
         config.write_text(json.dumps({
-            "aggregator": f"https://127.0.0.1:{port or self.port}",
-            "caFile": str(self.credentials / "ca.crt"),
+            "aggregator": f"{self.scheme}://127.0.0.1:{port or self.port}",
+            **({"insecure": True} if self.scheme == "http" else
+               {"caFile": str(self.credentials / "ca.crt")}),
             "workDir": str(self.folder / "work" / site),
             "client": site,
             "keyFile": str(self.credentials / "keys" / f"{site}.key"),
@@ -172,9 +179,11 @@ class Federation:
             site, [harness.BIN / "fl-agentd", "--config", config], failpoints)
 
     def fl(self, *arguments):
-        return harness.fl(*arguments, FL_AGGREGATOR=f"https://127.0.0.1:{self.port}",
-                          FL_TOKEN_FILE=str(self.credentials / "admin.token"),
-                          FL_CA_FILE=str(self.credentials / "ca.crt"))
+        trust = (["--insecure"] if self.scheme == "http" else
+                 ["--ca-file", self.credentials / "ca.crt"])
+        return harness.fl(*arguments, *trust,
+                          FL_AGGREGATOR=f"{self.scheme}://127.0.0.1:{self.port}",
+                          FL_TOKEN_FILE=str(self.credentials / "admin.token"))
 
     def submit(self, objects):
         done = self.fl("submit", "-f", objects)
@@ -221,6 +230,9 @@ class CuttingProxy:
     def close(self):
         self._listener.close()
 
+    def passed(self, data):
+        """Sees what is forwarded."""
+
     def _accept(self):
         with contextlib.suppress(OSError):  # until it is closed
             while True:
@@ -244,6 +256,7 @@ class CuttingProxy:
         sent = 0
         with contextlib.suppress(OSError):
             while data := source.recv(4096):
+                self.passed(data)
                 if limit is not None and sent + len(data) > limit and self._may_cut():
                     target.sendall(data[:max(0, limit - sent)])
                     return True
