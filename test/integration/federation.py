@@ -73,6 +73,20 @@ def job(name="train", rounds=6, **changes):
             "metadata": {"name": name}, "spec": spec}
 
 
+def make_credentials(folder):
+    """Data, keys and a token for a federation over plain HTTP; returns {site: its client}."""
+    write_data(folder)
+    (folder / "admin.token").write_text("the administrators' token\n")
+    (folder / "keys").mkdir()
+    clients = {}
+    for site in SITES:
+        made = harness.fl("keys", "generate", "--type", "ed25519", "--out",
+                          folder / "keys" / f"{site}.key")
+        assert made.returncode == 0, made.stderr
+        clients[site] = client(site, made.stdout.strip(), f"file:{site}.csv")
+    return clients
+
+
 def write_objects(path, *objects):
     """JSON documents are YAML documents."""
     path.write_text("\n---\n".join(json.dumps(each) for each in objects) + "\n")
@@ -165,18 +179,21 @@ class Federation:
         return ["--tls-cert", self.credentials / "server.crt",
                 "--tls-key", self.credentials / "server.key"]
 
-    def start_agent(self, site, failpoints="", port=None):
-        config = self.folder / f"{site}.yaml"
+    def start_agent(self, site, failpoints="", port=None, work=None):
+        """The agent of a site; another one of the same site needs another name, `work`."""
+        name = work or site
+        config = self.folder / f"{name}.yaml"
         config.write_text(json.dumps({
             "aggregator": f"{self.scheme}://127.0.0.1:{port or self.port}",
             **({"insecure": True} if self.scheme == "http" else
                {"caFile": str(self.credentials / "ca.crt")}),
-            "workDir": str(self.folder / "work" / site),
+            "workDir": str(self.folder / "work" / name),
             "client": site,
             "keyFile": str(self.credentials / "keys" / f"{site}.key"),
             "dataset": f"file://{self.credentials / site}.csv"}))
-        self.agents[site] = self._start(
-            site, [harness.BIN / "fl-agentd", "--config", config], failpoints)
+        agent = self._start(name, [harness.BIN / "fl-agentd", "--config", config], failpoints)
+        self.agents[name] = agent
+        return agent
 
     def fl(self, *arguments):
         trust = (["--insecure"] if self.scheme == "http" else
@@ -215,9 +232,13 @@ class Federation:
 
 
 class CuttingProxy:
-    """Forwards TCP to a port, and resets the first `cuts` connections that sent `limit` bytes."""
+    """Forwards TCP to a port, and resets the first `cuts` connections that sent `limit` bytes.
 
-    def __init__(self, port, limit, cuts):
+    Without `answers` nothing comes back: connections are reset once there is an answer.
+    """
+
+    def __init__(self, port, limit, cuts, answers=True):
+        self._answers = answers
         self._target = port
         self._limit = limit
         self._lock = threading.Lock()
@@ -242,14 +263,26 @@ class CuttingProxy:
     def _serve(self, source):
         with source, contextlib.suppress(OSError):
             with socket.create_connection(("127.0.0.1", self._target)) as target:
-                back = threading.Thread(target=self._forward, args=(target, source), daemon=True)
+                back = threading.Thread(target=self._forward if self._answers else self._drop,
+                                        args=(target, source), daemon=True)
                 back.start()
                 if self._forward(source, target, self._limit):
-                    for end in (source, target):
-                        # Closed with a reset, as when a cable is pulled at a router.
-                        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                        end.close()
+                    self._reset(source)
+                    self._reset(target)
                 back.join()
+
+    @staticmethod
+    def _reset(end):
+        """Closes with a reset, as when something on the way has lost its memory."""
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)  # wakes who waits on it in another thread
+        end.close()
+
+    def _drop(self, source, target):
+        with contextlib.suppress(OSError):
+            source.recv(1)
+            self._reset(target)
 
     def _forward(self, source, target, limit=None):
         """True where the connection is to be cut."""

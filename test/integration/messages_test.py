@@ -35,17 +35,10 @@ class MessagesTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory(prefix="fl-messages-")
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
-        federation.write_data(self.folder)
-        (self.folder / "admin.token").write_text("the administrators' token\n")
-        (self.folder / "keys").mkdir()
-        clients = []
-        for site in SITES:
-            made = harness.fl("keys", "generate", "--type", "ed25519", "--out",
-                              self.folder / "keys" / f"{site}.key")
-            clients.append(federation.client(site, made.stdout.strip(), f"file:{site}.csv"))
+        clients = federation.make_credentials(self.folder)
         selection = {"policy": "Random", "clientsPerRound": 3, "quorum": 2, "seed": 7}
         self.objects = federation.write_objects(
-            self.folder / "objects.yaml", federation.model(), *clients,
+            self.folder / "objects.yaml", federation.model(), *clients.values(),
             federation.job(rounds=2, selection=selection))
 
     def request(self, method, path, body=b"", **headers):
