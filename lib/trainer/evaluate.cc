@@ -18,23 +18,19 @@ Result<bool> IsBuiltinModel(const base::Path& model) {
 Result<Evaluation> EvaluateModel(const base::Path& path, const DatasetSpec& dataset,
                                  const EvaluateOptions& options, std::stop_token stop) {
   FL_ASSIGN_OR_RETURN(const Model model, Model::Load(path));
-  std::vector<float> scratch(ScratchFloats(model.network(), options.batch_size));
-  std::vector<float> scaled;
+  builtin::AlignedFloats scratch(ScratchFloats(model.network(), options.batch_size));
+  builtin::AlignedFloats values;
   Evaluation evaluation;
   double loss = 0;
   int64_t correct = 0;
   const auto visit = [&](const Batch& batch) -> Status {
     if (stop.stop_requested()) return base::Cancelled("evaluation was stopped");
     FL_RETURN_IF_ERROR(model.CheckFits(dataset.path.string(), batch.features, batch.labels));
-    const float* values = batch.values.data();
-    if (options.feature_scale != 1) {
-      scaled.assign(batch.values.begin(), batch.values.end());
-      for (float& value : scaled) value *= static_cast<float>(options.feature_scale);
-      values = scaled.data();
-    }
+    values.assign(batch.values.begin(), batch.values.end());
+    for (float& value : values) value *= static_cast<float>(options.feature_scale);
     const int64_t rows = static_cast<int64_t>(batch.labels.size());
     builtin::ActiveKernels().evaluate(model.network(), model.parameters().data(), scratch.data(),
-                                      values, batch.labels.data(), rows, &loss, &correct);
+                                      values.data(), batch.labels.data(), rows, &loss, &correct);
     evaluation.samples += rows;
     return base::OkStatus();
   };

@@ -2,7 +2,8 @@
 
 /// The arithmetic of the built-in networks. It is compiled once for each instruction set
 /// (kernel_*.cc from kernel.inc) and chosen when the program starts. Plain functions on memory of
-/// the caller, so that those translation units share no code with the rest of the program.
+/// the caller, so that those translation units share no code with the rest of the program. Float
+/// memory starts at a multiple of 64 (aligned.h), so that the same input gives the same bits.
 
 #include <cstddef>
 #include <cstdint>

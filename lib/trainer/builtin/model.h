@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "tensor/safetensors.h"
+#include "trainer/builtin/aligned.h"
 #include "trainer/builtin/kernel.h"
 
 namespace fl::trainer::builtin {
@@ -26,8 +27,8 @@ class Model {
   base::Status Save(const base::Path& path) const;
 
   Network network() const { return {layers_.data(), layers_.size()}; }
-  std::vector<float>& parameters() { return parameters_; }
-  const std::vector<float>& parameters() const { return parameters_; }
+  AlignedFloats& parameters() { return parameters_; }
+  const AlignedFloats& parameters() const { return parameters_; }
   int64_t features() const { return layers_.front().inputs; }
   int64_t classes() const { return layers_.back().outputs; }
 
@@ -38,7 +39,7 @@ class Model {
  private:
   tensor::Header header_;
   std::vector<Layer> layers_;
-  std::vector<float> parameters_;
+  AlignedFloats parameters_;
 };
 
 }  // namespace fl::trainer::builtin

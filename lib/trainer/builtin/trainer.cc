@@ -1,6 +1,7 @@
 // The Trainer that runs the built-in networks.
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <numeric>
 
 #include "base/random.h"
@@ -72,7 +73,7 @@ class BuiltinTrainer final : public Trainer {
 
   Result<TaskResult> Run(const Task& task, std::optional<base::Instant> deadline,
                          std::stop_token stop) override {
-    Result<TaskResult> result = RunTask(task, Limits(deadline, std::move(stop)));
+    Result<TaskResult> result = RunGuarded(task, Limits(deadline, std::move(stop)));
     if (!result.ok() && !task.output.empty()) {
       FL_RETURN_IF_ERROR(base::RemoveFile(task.output));
     }
@@ -80,6 +81,17 @@ class BuiltinTrainer final : public Trainer {
   }
 
  private:
+  Result<TaskResult> RunGuarded(const Task& task, const Limits& limits) {
+    try {
+      return RunTask(task, limits);
+    } catch (const std::bad_alloc&) {
+      data_key_ = {};
+      data_ = {};
+      return base::ResourceExhausted("not enough memory for the client's data and the network",
+                                     "give each client a smaller part, or a smaller network");
+    }
+  }
+
   Result<TaskResult> RunTask(const Task& task, const Limits& limits) {
     FL_ASSIGN_OR_RETURN(const SgdConfig config, ParseConfig(task.config));
     FL_ASSIGN_OR_RETURN(Model model, Model::Load(task.model));
@@ -122,9 +134,10 @@ class BuiltinTrainer final : public Trainer {
             ? std::max<size_t>(rows, 1)
             : std::min(static_cast<size_t>(config.batch_size), std::max<size_t>(rows, 1));
     const builtin::Network network = model.network();
-    std::vector<float> scratch(ScratchFloats(network, static_cast<int64_t>(batch_size)));
-    const std::vector<float> global = task.mu != 0 ? model.parameters() : std::vector<float>();
-    std::vector<float> velocity(config.momentum != 0 ? model.parameters().size() : 0);
+    builtin::AlignedFloats scratch(ScratchFloats(network, static_cast<int64_t>(batch_size)));
+    const builtin::AlignedFloats global =
+        task.mu != 0 ? model.parameters() : builtin::AlignedFloats();
+    builtin::AlignedFloats velocity(config.momentum != 0 ? model.parameters().size() : 0);
     builtin::SgdStep step;
     step.parameters = model.parameters().data();
     step.global = global.empty() ? nullptr : global.data();
@@ -140,7 +153,7 @@ class BuiltinTrainer final : public Trainer {
     std::vector<size_t> order(rows);
     std::iota(order.begin(), order.end(), size_t{0});
     base::SeededRandom random({task.seed});
-    std::vector<float> values(batch_size * width);
+    builtin::AlignedFloats values(batch_size * width);
     std::vector<int32_t> labels(batch_size);
     const builtin::Kernels& kernels = builtin::ActiveKernels();
     TaskResult result;
@@ -184,7 +197,8 @@ class BuiltinTrainer final : public Trainer {
   Result<TaskResult> Evaluate(const SgdConfig& config, const Model& model, const Limits& limits) {
     const int64_t rows = data_.rows();
     const int64_t batch_size = std::min(config.eval_batch_size, std::max<int64_t>(rows, 1));
-    std::vector<float> scratch(ScratchFloats(model.network(), batch_size));
+    builtin::AlignedFloats scratch(ScratchFloats(model.network(), batch_size));
+    builtin::AlignedFloats values;
     double loss = 0;
     int64_t correct = 0;
     for (int64_t begin = 0; begin < rows; begin += batch_size) {
