@@ -1,19 +1,24 @@
 /// Both ends together, over TLS: what agents and aggregators rely on.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <fstream>
+#include <mutex>
 
 #include "base/digest.h"
-#include "base/encoding.h"
+#include "base/subprocess.h"
+#include "base/testing/simulated_clock.h"
+#include "base/testing/status_matchers.h"
+#include "base/testing/temporary_directory.h"
 #include "transport/certificates.h"
 #include "transport/client.h"
 #include "transport/serve_file.h"
 #include "transport/server.h"
+#include "transport/testing/cut_proxy.h"
 #include "transport/testing/function_handler.h"
+#include "transport/testing/raw_connection.h"
 
 namespace fl::transport {
 namespace {
@@ -21,18 +26,14 @@ namespace {
 class TransportTest : public ::testing::Test {
  protected:
   TransportTest()
-      : authority_(CertificateAuthority::Create("test authority", base::Clock::System()).value()),
-        folder_(std::filesystem::temp_directory_path() /
-                ("transport_test." + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~TransportTest() override { std::filesystem::remove_all(folder_); }
+      : authority_(CertificateAuthority::Create("test authority", base::Clock::System()).value()) {}
 
   void Serve(std::function<Accept(const RequestContext&)> function, ServerOptions options = {}) {
     handler_ = std::make_unique<FunctionHandler>(std::move(function));
     const CertificateAndKey own =
         authority_.IssueServer({"localhost", "127.0.0.1"}, base::Clock::System()).value();
-    options.tls = ServerTls{own.certificate_pem, own.key_pem, client_authority_, false};
+    options.tls =
+        ServerTls{own.certificate_pem, own.key_pem, client_authority_, require_client_certificate_};
     base::Result<std::unique_ptr<Server>> server = Server::Start(std::move(options), *handler_);
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = std::move(server).value();
@@ -61,7 +62,8 @@ class TransportTest : public ::testing::Test {
 
   CertificateAuthority authority_;
   std::string client_authority_;
-  base::Path folder_;
+  bool require_client_certificate_ = false;
+  base::TemporaryDirectory folder_;
   std::unique_ptr<FunctionHandler> handler_;
   std::unique_ptr<Server> server_;
 };
@@ -180,6 +182,175 @@ TEST_F(TransportTest, StreamsLargeBodiesBothWays) {
   const auto streamed = client->Send(chunked);
   ASSERT_TRUE(streamed.ok()) << streamed.status().ToString();
   EXPECT_EQ(streamed->body, expected.ToString() + "!");
+}
+
+TEST_F(TransportTest, ClientsAreKnownByTheirCertificates) {
+  const CertificateAuthority clients =
+      CertificateAuthority::Create("clients", base::Clock::System()).value();
+  client_authority_ = clients.certificate_pem();
+  Serve([](const RequestContext& context) -> Accept {
+    return Response{200, {}, context.client_certificate_name.value_or("nobody")};
+  });
+  const auto ask = [&](const std::optional<CertificateAndKey>& own) {
+    ClientOptions options;
+    options.ca_pem = authority_.certificate_pem();
+    if (own) {
+      options.certificate_pem = own->certificate_pem;
+      options.key_pem = own->key_pem;
+    }
+    ClientRequest request;
+    request.url = Url("/");
+    return MakeCurlClient(options).value()->Send(request);
+  };
+  const std::string long_name = std::string(63, 'a') + ".example";
+  const base::Clock& clock = base::Clock::System();
+  EXPECT_EQ(ask(clients.IssueClient("hospital-a", clock).value())->body, "hospital-a");
+  EXPECT_EQ(ask(clients.IssueClient(long_name, clock).value())->body, long_name);
+  EXPECT_EQ(ask(std::nullopt)->body, "nobody");
+  // Of another authority, expired, or made for servers.
+  const base::SimulatedClock past(base::Time(std::chrono::seconds(1'500'000'000)));
+  for (const CertificateAndKey& bad : {authority_.IssueClient("hospital-a", clock).value(),
+                                       clients.IssueClient("hospital-a", past).value(),
+                                       clients.IssueServer({"hospital-a"}, clock).value()}) {
+    EXPECT_THAT(ask(bad), base::StatusIs(base::Code::kPermissionDenied,
+                                         ::testing::HasSubstr("this client's certificate")));
+  }
+}
+
+TEST_F(TransportTest, ACertificateCanBeRequired) {
+  const CertificateAuthority clients =
+      CertificateAuthority::Create("clients", base::Clock::System()).value();
+  client_authority_ = clients.certificate_pem();
+  require_client_certificate_ = true;
+  Serve(Echo);
+  ClientRequest request;
+  request.url = Url("/");
+  EXPECT_THAT(Client()->Send(request),
+              base::StatusIs(base::Code::kPermissionDenied,
+                             ::testing::HasSubstr("this client's certificate")));
+}
+
+TEST_F(TransportTest, OnlyTls13IsSpoken) {
+  Serve(Echo);
+  const auto openssl = [&](const std::string& version) {
+    base::Command command;
+    command.argv = {
+        "openssl", "s_client", "-connect", "127.0.0.1:" + std::to_string(server_->port()),
+        version,   "-alpn",    "http/1.1"};
+    command.stdout_file = command.stderr_file = folder_ / ("out" + version);
+    base::Result<base::Subprocess> child = base::Subprocess::Start(command);
+    EXPECT_THAT(child, base::IsOk());
+    EXPECT_THAT(child->Wait(), base::IsOk());
+    return base::ReadFile(folder_ / ("out" + version)).value();
+  };
+  EXPECT_THAT(openssl("-tls1_2"), ::testing::HasSubstr("alert protocol version"));
+  EXPECT_THAT(openssl("-tls1_3"),
+              ::testing::AllOf(::testing::HasSubstr("Cipher is TLS_AES_128_GCM_SHA256"),
+                               ::testing::HasSubstr("ALPN protocol: http/1.1")));
+}
+
+TEST_F(TransportTest, PlainHttpOnATlsPortIsExplained) {
+  Serve(Echo);
+  for (const std::string request : {"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "PUT /x HTTP/1.1\r\n"}) {
+    RawConnection connection = RawConnection::Open(server_->port()).value();
+    ASSERT_THAT(connection.Send(request), base::IsOk());
+    EXPECT_THAT(connection.ReceiveAll().value(),
+                ::testing::AllOf(::testing::StartsWith("HTTP/1.1 400"),
+                                 ::testing::HasSubstr("use https://")));
+  }
+}
+
+TEST_F(TransportTest, NoiseOnATlsPortEndsTheConnection) {
+  Serve(Echo);
+  for (const std::string& noise : {std::string("\x16\x03\x01\xff\xff"), std::string(5000, '\0'),
+                                   std::string("\x15\x03\x03\x00\x02\x02\x28", 7)}) {
+    RawConnection connection = RawConnection::Open(server_->port()).value();
+    ASSERT_THAT(connection.Send(noise), base::IsOk());
+    connection.FinishSending();
+    connection.ReceiveAll().status().ok();  // an alert or nothing, but an end
+  }
+  ClientRequest request;
+  request.url = Url("/still/there");
+  EXPECT_THAT(Client()->Send(request), base::IsOk());
+}
+
+TEST_F(TransportTest, BadCertificatesAreToldAtTheStart) {
+  const CertificateAndKey one =
+      authority_.IssueServer({"127.0.0.1"}, base::Clock::System()).value();
+  const CertificateAndKey two =
+      authority_.IssueServer({"127.0.0.1"}, base::Clock::System()).value();
+  FunctionHandler handler(Echo);
+  const auto start = [&](ServerTls tls) {
+    ServerOptions options;
+    options.tls = std::move(tls);
+    return Server::Start(options, handler).status();
+  };
+  const auto refuses = [](const std::string& why) {
+    return base::StatusIs(base::Code::kInvalidArgument, ::testing::HasSubstr(why));
+  };
+  EXPECT_THAT(start({"x", one.key_pem, "", false}), refuses("server's certificate"));
+  EXPECT_THAT(start({one.certificate_pem, "x", "", false}), refuses("server's private key"));
+  EXPECT_THAT(start({one.certificate_pem, two.key_pem, "", false}), refuses("does not belong"));
+  EXPECT_THAT(start({one.certificate_pem, one.key_pem, "x", false}), refuses("for clients"));
+  EXPECT_THAT(start({one.certificate_pem, one.key_pem, "", true}), refuses("no authority"));
+}
+
+/// How much of an upload a sink got, and whether it was whole.
+TEST_F(TransportTest, AnUploadCutAnywhereIsNeverTakenForWhole) {
+  const std::string body(1 << 20, 'u');
+  std::mutex mutex;
+  int finished = 0;
+  std::atomic<int> aborted = 0;
+  Serve([&](const RequestContext&) -> Accept {
+    auto bytes = std::make_shared<size_t>(0);
+    return std::make_unique<FunctionSink>(
+        [bytes](std::span<const uint8_t> piece) {
+          *bytes += piece.size();
+          return base::OkStatus();
+        },
+        [&, bytes](const Headers&, Responder responder) {
+          const std::lock_guard lock(mutex);
+          EXPECT_EQ(*bytes, body.size());
+          ++finished;
+          std::move(responder).Send(Response{200, {}, ""});
+        },
+        [&] { ++aborted; });
+  });
+  const auto proxy = CutProxy::Start(server_->port()).value();
+  const std::unique_ptr<HttpClient> client = Client();
+  const std::string url = "https://127.0.0.1:" + std::to_string(proxy->port()) + "/";
+  for (const bool chunked : {false, true}) {
+    for (const uint64_t at : {0, 100, 600, 2000, 40000, 300000, 1000000, 1048700}) {
+      for (const bool reset : {false, true}) {
+        CutProxy::Fault fault;
+        fault.cut_after_sent = at;
+        fault.reset = reset;
+        proxy->FailAll(fault);
+        size_t given = 0;
+        ClientRequest request;
+        request.method = "POST";
+        request.url = url;
+        if (chunked) {
+          request.body = StreamUpload{[&](std::span<uint8_t> out) -> base::Result<size_t> {
+                                        const size_t n = std::min(out.size(), body.size() - given);
+                                        std::copy_n(body.begin() + static_cast<ptrdiff_t>(given), n,
+                                                    out.begin());
+                                        given += n;
+                                        return n;
+                                      },
+                                      std::nullopt, nullptr, nullptr};
+        } else {
+          request.body = body;
+        }
+        EXPECT_THAT(client->Send(request),
+                    base::StatusIs(base::Code::kUnavailable, ::testing::HasSubstr("")))
+            << at;
+        proxy->CutAll();
+      }
+    }
+  }
+  server_->Stop(base::Duration(0));
+  EXPECT_EQ(finished, 0);
 }
 
 }  // namespace

@@ -415,8 +415,8 @@ base::Status CurlTransfer::Explain(CURLcode code) const {
   // A server that refuses our certificate says so by an alert, which libcurl gives as a broken
   // read.
   for (const std::string_view alert :
-       {"certificate required", "bad certificate", "unknown ca", "certificate expired",
-        "certificate unknown", "certificate revoked", "handshake failure"}) {
+       {"certificate required", "bad certificate", "unsupported certificate", "unknown ca",
+        "certificate expired", "certificate unknown", "certificate revoked", "handshake failure"}) {
     if (what.find("alert " + std::string(alert)) != std::string::npos) {
       return base::PermissionDenied(what + "; the server does not accept this client's certificate",
                                     "give a certificate signed by the authority that the server "
