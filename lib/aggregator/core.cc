@@ -98,6 +98,11 @@ void Core::Note(JobEntry& job, std::string_view level, std::string message) {
   Touch();
 }
 
+void Core::Hold(JobEntry& job, const base::Status& why) {
+  job.blocked = why.message();
+  Note(job, "error", why.ToString());
+}
+
 void Core::Touch() {
   ++revision;
   wakeup.Notify();

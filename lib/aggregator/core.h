@@ -91,6 +91,8 @@ class Core {
   base::Status Append(JobEntry& job, EventBody body);
   /// A line in the job's log that is no event.
   void Note(JobEntry& job, std::string_view level, std::string message);
+  /// Says in the job's status and log why it does not go on just now; its next event takes it back.
+  void Hold(JobEntry& job, const base::Status& why);
   /// Something changed that people or agents may wait for.
   void Touch();
 

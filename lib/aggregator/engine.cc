@@ -111,8 +111,7 @@ void Engine::HandleError(JobEntry& job, const base::Status& status) {
         Finish(job, {false, std::string(base::Describe(status.code()).name), status.message()});
     if (finished.ok()) return;
   }
-  core_.Note(job, "error", status.ToString());
-  job.blocked = status.message();
+  core_.Hold(job, status);
   blocked_until_ = core_.clock().Monotonic() + options_.retry_delay;
 }
 
@@ -188,14 +187,10 @@ base::Result<bool> Engine::Select(JobEntry& job) {
                                                       .retry = round.attempt,
                                                       .candidates = *candidates}));
   FL_ASSIGN_OR_RETURN(const registry::VersionInfo from, core_.repository->Get(round.from));
-  // Every update, and the aggregate before it is published.
+  // Every update, and the aggregate before it is published. Where they do not fit, the job waits
+  // for space and says so: a disk that was full for a while costs no job the rounds it has made.
   const uint64_t space = (from.weights_size + (uint64_t{1} << 16)) * (round.cohort.size() + 1);
-  const base::Status fits = core_.spool.Prepare(state.name(), round.round, round.attempt, space);
-  if (fits.code() == base::Code::kResourceExhausted) {
-    FL_RETURN_IF_ERROR(Finish(job, {false, "InsufficientStorage", fits.message()}));
-    return true;
-  }
-  FL_RETURN_IF_ERROR(fits);
+  FL_RETURN_IF_ERROR(core_.spool.Prepare(state.name(), round.round, round.attempt, space));
   FL_RETURN_IF_ERROR(core_.Append(job, std::move(round)));
   selecting_since_.reset();
   core_.collect_deadline.reset();

@@ -22,7 +22,7 @@ base::Status Spool::Prepare(const base::JobName& job, base::RoundNumber round, i
   return base::ResourceExhausted(
       "the updates of round " + std::to_string(round.value()) + " need " + std::to_string(bytes) +
           " bytes in " + root_.string() + ", and " + std::to_string(free) + " are free",
-      "free some disk space or select fewer clients, then retry the job");
+      "free some disk space: the job goes on by itself");
 }
 
 base::Status Spool::KeepOnly(const base::JobName& job, base::RoundNumber round,

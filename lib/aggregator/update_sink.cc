@@ -12,6 +12,14 @@ using transport::JsonResponse;
 using transport::Responder;
 using transport::Response;
 
+/// An update that cannot be kept is ours to explain: its sender only tries again.
+void HoldJob(Core& core, const UpdateHead& head, const base::Status& why) {
+  const std::lock_guard lock(core.mutex);
+  const base::Result<JobEntry*> job =
+      core.RequireCollecting(head.job, head.round, head.attempt, head.client);
+  if (job.ok()) core.Hold(**job, why);
+}
+
 class UpdateSink final : public transport::BodySink {
  public:
   UpdateSink(Core& core, UpdateHead head, std::shared_ptr<const tensor::Header> model,
@@ -29,7 +37,9 @@ class UpdateSink final : public transport::BodySink {
     if (!file_) return base::OkStatus();
     const base::Status valid = validator_.Feed(bytes);
     if (!valid.ok()) return Reject(valid);
-    return file_->Write(bytes);
+    const base::Status written = file_->Write(bytes);
+    if (!written.ok()) HoldJob(core_, head_, written);
+    return written;
   }
 
   void Finish(const transport::Headers& trailers, Responder responder) override {
@@ -80,7 +90,10 @@ class UpdateSink final : public transport::BodySink {
                                                   head_.steps, head_.metrics});
     }
     if (status.ok()) status = base::Failpoint("update.answer");
-    if (!status.ok()) return ErrorResponse(status);
+    if (!status.ok()) {
+      core_.Hold(**job, status);
+      return ErrorResponse(status);
+    }
     ++core_.presence[head_.client].accepted;
     return JsonResponse(200, R"({"result":"accepted"})");
   }
@@ -125,10 +138,13 @@ base::Result<std::unique_ptr<transport::BodySink>> MakeUpdateSink(
     std::optional<base::Digest> accepted) {
   std::optional<base::FileWriter> file;
   if (!accepted) {
-    FL_ASSIGN_OR_RETURN(
-        file, base::FileWriter::Create(
-                  core.spool.UpdatePath(head.job, head.round, head.attempt, head.client), head.size,
-                  0600));
+    base::Result<base::FileWriter> created = base::FileWriter::Create(
+        core.spool.UpdatePath(head.job, head.round, head.attempt, head.client), head.size, 0600);
+    if (!created.ok()) {
+      HoldJob(core, head, created.status());
+      return created.status();
+    }
+    file = *std::move(created);
   }
   return std::unique_ptr<transport::BodySink>(std::make_unique<UpdateSink>(
       core, std::move(head), std::move(model), accepted, std::move(file)));
