@@ -147,6 +147,42 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(proxy.cuts, 4)
         self.expect_undisturbed(running.registry)
 
+    def test_B16_a_full_disk_holds_the_job_until_there_is_space(self):
+        small = pathlib.Path(scratch.name) / "small"
+        if not federation.mount_small(small, 4 << 20):
+            self.skipTest("a small disk cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", small], check=True)
+        for when in ("before the first round", "while updates come", "while it is published"):
+            with self.subTest(when):
+                self.full_disk(small / when.replace(" ", "-"), when)
+
+    def full_disk(self, on_small, when):
+        folder = pathlib.Path(scratch.name) / on_small.name
+        gate = folder / "gate"
+        ballast = on_small / "ballast"
+        self.addCleanup(ballast.unlink, missing_ok=True)
+        with Federation(folder, undisturbed.credentials) as running:
+            running.state = on_small / "state"
+            running.registry = on_small / "registry"
+            step = "engine.publish#2" if when == "while it is published" else "update.commit#4"
+            running.start_aggregator(failpoints=f"{step}=wait:{gate}")
+            running.submit(undisturbed.submitted)
+            if when == "before the first round":
+                federation.fill(ballast)
+            for site in SITES:
+                running.start_agent(site)
+            if when != "before the first round":
+                moment = 11 if when == "while updates come" else 17
+                until(lambda: running.journal_lines() >= moment, when, details=running.logs)
+                federation.fill(ballast)
+            gate.touch()
+            status = lambda: running.fl("get", "job", "train", "-o", "json").stdout
+            until(lambda: "No space left" in status() or "are free" in status(),
+                  "the status says why", details=lambda: status() + running.logs())
+            ballast.unlink()
+            running.wait_succeeded()
+            self.expect_undisturbed(running.registry)
+
     def test_run_goes_on_after_ctrl_c_and_after_kill(self):
         gate = pathlib.Path(scratch.name) / "gate"
         registry = pathlib.Path(scratch.name) / "stopped-registry"

@@ -5,6 +5,7 @@ true, and only processes that were started here are killed.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -132,6 +133,7 @@ class Federation:
         self.credentials = credentials
         self.scheme = "http" if insecure else "https"
         self.state = self.folder / "state"
+        self.registry = self.folder / "registry"
         self.port = 0
         self.aggregator = None
         self.agents = {}
@@ -145,10 +147,6 @@ class Federation:
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-
-    @property
-    def registry(self):
-        return self.folder / "registry"
 
     @property
     def journal(self):
@@ -229,6 +227,26 @@ class Federation:
         """The last lines of each log, for a failure's message."""
         return "\n".join(f"== {path.name}\n" + "\n".join(path.read_text().splitlines()[-8:])
                          for path in sorted(self.folder.glob("*.log")))
+
+
+def mount_small(folder, size):
+    """Mounts an empty disk of `size` bytes for this process and its children; False if forbidden."""
+    clone_newns, ms_rec, ms_private = 0x00020000, 0x4000, 1 << 18
+    libc = ctypes.CDLL(None, use_errno=True)
+    folder.mkdir(parents=True)
+    return (libc.unshare(clone_newns) == 0 and
+            libc.mount(None, b"/", None, ctypes.c_ulong(ms_rec | ms_private), None) == 0 and
+            libc.mount(b"small", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(0),
+                       f"size={size}".encode()) == 0)
+
+
+def fill(path):
+    """Writes until the disk is full."""
+    with open(path, "ab", buffering=0) as ballast:
+        for size in (1 << 16, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    ballast.write(b"x" * size)
 
 
 class CuttingProxy:
