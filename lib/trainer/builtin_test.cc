@@ -1,5 +1,7 @@
 #include "trainer/builtin.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <cmath>
@@ -8,8 +10,6 @@
 
 #include "base/digest.h"
 #include "base/random.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "trainer/builtin/kernel.h"
 #include "trainer/builtin/model.h"
 #include "trainer/evaluate.h"

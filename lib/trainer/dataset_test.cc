@@ -1,9 +1,9 @@
 #include "trainer/dataset.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "trainer/internal/csv.h"
 
 namespace fl::trainer {

@@ -1,10 +1,10 @@
 #include "trainer/partition.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <set>
-
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace fl::trainer {
 namespace {

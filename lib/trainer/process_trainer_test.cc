@@ -1,13 +1,13 @@
 #include "trainer/process_trainer.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <fstream>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "tensor/safetensors.h"
 
 namespace fl::trainer {

@@ -1,9 +1,9 @@
 #include "trainer/task.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "trainer/config.h"
 
 namespace fl::trainer {
