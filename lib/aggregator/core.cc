@@ -180,6 +180,14 @@ bool Core::IsConnected(const base::ClientName& client) const {
   return found != presence.end() && found->second.polls > 0;
 }
 
+std::optional<base::Instant> Core::PresentUntil(const base::ClientName& client,
+                                                base::Instant since) const {
+  const auto found = presence.find(client);
+  if (found != presence.end() && found->second.polls > 0) return std::nullopt;
+  if (found != presence.end() && found->second.last_contact) since = *found->second.last_contact;
+  return std::max(started, since) + options.absent_after;
+}
+
 std::vector<base::ClientName> Core::Eligible(const JobState& job) const {
   std::vector<base::ClientName> names;
   for (const auto& [name, client] : catalog.clients()) {

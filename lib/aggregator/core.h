@@ -106,6 +106,10 @@ class Core {
   JobEntry* FindJob(const base::JobName& name);
 
   bool IsConnected(const base::ClientName& client) const;
+  /// Until when the client counts as present: always where a poll is parked (nothing), else
+  /// `absent_after` past its last contact, at earliest `since`.
+  std::optional<base::Instant> PresentUntil(const base::ClientName& client,
+                                            base::Instant since) const;
   /// Clients of the job's selector that are not fenced.
   std::vector<base::ClientName> Eligible(const JobState& job) const;
   /// What the client is to do now.

@@ -132,14 +132,10 @@ std::optional<std::vector<base::ClientName>> Engine::Candidates(const JobState& 
       there.push_back(client);
       continue;
     }
-    const auto found = core_.presence.find(client);
-    base::Instant since = std::max(core_.started, *selecting_since_);
-    if (found != core_.presence.end() && found->second.last_contact) {
-      since = std::max(core_.started, *found->second.last_contact);
-    }
-    if (now < since + core_.options.absent_after) {
+    const base::Instant until = *core_.PresentUntil(client, *selecting_since_);
+    if (now < until) {
       all_known = false;
-      WakeAt(since + core_.options.absent_after);
+      WakeAt(until);
     }
   }
   if (!all_known) return std::nullopt;

@@ -61,6 +61,8 @@ class Engine {
   /// The clients to choose from, once it is clear who is there; nothing while that is open.
   std::optional<std::vector<base::ClientName>> Candidates(const JobState& job);
   void StartClientEvaluation(JobEntry& job);
+  /// Nobody waits for clients that have been away for long.
+  void DropAbsentEvaluators();
   void HandleError(JobEntry& job, const base::Status& status);
   void WakeAt(base::Instant at);
 

@@ -170,10 +170,25 @@ void Engine::StartClientEvaluation(JobEntry& job) {
       core_.clock().Monotonic() +
       std::chrono::seconds(job.state.object().spec.round_policy.deadline_seconds.value_or(600));
   for (const base::ClientName& client : core_.Eligible(job.state)) {
-    if (core_.IsConnected(client)) evaluation.waiting.insert(client);
+    const std::optional<base::Instant> until = core_.PresentUntil(client, core_.started);
+    if (!until || core_.clock().Monotonic() < *until) evaluation.waiting.insert(client);
   }
   core_.evaluation = std::move(evaluation);
   core_.task_polls.Sweep(core_.clock().Monotonic());
+}
+
+void Engine::DropAbsentEvaluators() {
+  ClientEvaluation& evaluation = *core_.evaluation;
+  for (auto client = evaluation.waiting.begin(); client != evaluation.waiting.end();) {
+    const std::optional<base::Instant> until = core_.PresentUntil(*client, core_.started);
+    if (until && core_.clock().Monotonic() >= *until) {
+      evaluation.failures[*client] = "it went away";
+      client = evaluation.waiting.erase(client);
+      continue;
+    }
+    if (until) WakeAt(*until);
+    ++client;
+  }
 }
 
 base::Result<bool> Engine::Evaluate(JobEntry& job, Lock& lock, std::stop_token stop) {
@@ -188,6 +203,7 @@ base::Result<bool> Engine::Evaluate(JobEntry& job, Lock& lock, std::stop_token s
       FL_RETURN_IF_ERROR(core_.Serve(round.candidate->weights, candidate));
       StartClientEvaluation(job);
     }
+    DropAbsentEvaluators();
     if (!core_.evaluation->waiting.empty() &&
         core_.clock().Monotonic() < core_.evaluation->deadline) {
       WakeAt(core_.evaluation->deadline);

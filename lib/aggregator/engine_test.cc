@@ -319,6 +319,29 @@ TEST_F(EngineTest, ClientsEvaluateTheCandidateBeforeItIsPublished) {
   EXPECT_DOUBLE_EQ(f.job().metrics().at("accuracy"), 0.6);
 }
 
+TEST_F(EngineTest, EvaluationWaitsForClientsBetweenTwoPollsAndNotForThoseThatWentAway) {
+  f.AddClients(2);
+  f.Submit([](auto& job) {
+    job.spec.rounds = 1;
+    job.spec.evaluation.clients = spec::EvaluationClients::kAll;
+  });
+  f.engine->Step();
+  AnswerAll(6);
+  f.Disconnect("a");  // its poll is answered, the next has not come yet
+  f.Disconnect("b");
+  f.engine->Step();
+  EXPECT_EQ(f.TaskOf("a"), "evaluate job round 1 attempt 0");
+  f.Connect("a");
+  f.core->evaluation->waiting.erase(base::ClientName("a"));
+  f.core->evaluation->reports[base::ClientName("a")] = {0, 30, {{"accuracy", 0.5}}};
+  f.engine->Step();
+  EXPECT_EQ(f.Versions(), 0);  // b may come back
+  f.clock.Advance(std::chrono::seconds(10));
+  f.engine->Step();
+  EXPECT_EQ(f.Versions(), 1);
+  EXPECT_DOUBLE_EQ(f.job().metrics().at("accuracy"), 0.5);
+}
+
 // Every place where the daemon can die: it is dropped there, opened again, and must come to the
 // same bits as a daemon that never died.
 class RestartTest : public EngineTest, public ::testing::WithParamInterface<std::string> {};

@@ -19,10 +19,10 @@ base::Status Spool::Prepare(const base::JobName& job, base::RoundNumber round, i
   FL_RETURN_IF_ERROR(base::MakeDirectories(RoundFolder(job, round, attempt), 0700));
   FL_ASSIGN_OR_RETURN(const uint64_t free, base::FreeSpace(root_));
   if (free >= bytes) return base::OkStatus();
-  return base::ResourceExhausted(
-      "the updates of round " + std::to_string(round.value()) + " need " + std::to_string(bytes) +
-          " bytes in " + root_.string() + ", and " + std::to_string(free) + " are free",
-      "free some disk space: the job goes on by itself");
+  return base::ResourceExhausted("the updates of round " + std::to_string(round.value()) +
+                                     " need " + std::to_string(bytes) + " bytes in " +
+                                     root_.string() + ", and " + std::to_string(free) + " are free",
+                                 "free some disk space: the job goes on by itself");
 }
 
 base::Status Spool::KeepOnly(const base::JobName& job, base::RoundNumber round,
