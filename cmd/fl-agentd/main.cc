@@ -10,6 +10,7 @@
 #include "agent/config.h"
 #include "base/cancel.h"
 #include "base/status.h"
+#include "base/version.h"
 #include "obs/log.h"
 
 namespace {
@@ -27,6 +28,7 @@ void AddFlags(CLI::App& app, fl::agent::Flags& flags) {
                            const std::string& help, const std::string& type) {
     app.add_option(name, target, help)->type_name(type);
   };
+  app.set_version_flag("--version", "fl-agentd " + std::string(fl::base::kVersion));
   path("--config", flags.config, "YAML file with all that follows; flags override it");
   text("--client", flags.client, "Name of the FederatedClient this is", "NAME");
   text("--aggregator", flags.aggregator, "Address of the aggregator, https://HOST:PORT", "URL");

@@ -60,8 +60,9 @@ Result<std::optional<base::PrivateKey>> FindKey(const ClientConfig& client,
 }
 
 Result<transport::ClientOptions> HttpOptionsOf(const Config& config, const ClientConfig& client) {
-  transport::ClientOptions options{
-      .allow_http = config.insecure, .verify_server = !config.insecure, .user_agent = "fl-agentd"};
+  transport::ClientOptions options{.allow_http = config.insecure,
+                                   .verify_server = !config.insecure,
+                                   .user_agent = SessionOptions().software};
   if (!config.ca_file.empty()) {
     FL_ASSIGN_OR_RETURN(options.ca_pem, ReadText(config.ca_file, "caFile"));
   }

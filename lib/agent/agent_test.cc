@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "agent/testing/fakes.h"
@@ -65,7 +66,10 @@ class AgentTest : public testing::Test {
     dependencies.make_trainer =
         [this](const std::string& name, const TrainerConfig*,
                const base::Path&) -> Result<std::unique_ptr<trainer::Trainer>> {
-      trainers_made_.push_back(name);
+      {
+        const std::lock_guard lock(mutex_);
+        trainers_made_.push_back(name);
+      }
       return std::unique_ptr<trainer::Trainer>(std::make_unique<FunctionTrainer>(
           [this](const trainer::Task& task, const std::stop_token& stop) {
             ++trained_;
@@ -132,7 +136,8 @@ class AgentTest : public testing::Test {
   std::function<void()> on_sleep_;
   std::unique_ptr<transport::CutProxy> proxy_;
   std::atomic<int> trained_{0};
-  std::vector<std::string> trainers_made_;  // by one worker thread
+  std::mutex mutex_;
+  std::vector<std::string> trainers_made_;  // guarded by mutex_ while agents run
   std::stop_source stop_;
   std::jthread agent_;
 };
@@ -360,18 +365,18 @@ TEST_F(AgentTest, B17_AnAgentOutlivesAnAggregatorThatIsNotThere) {
 
 TEST_F(AgentTest, ACutUploadIsSentAgainWithTheSameBytes) {
   UseProxy();
-  const std::string weights(size_t{8} << 20, 'w');
+  const std::string weights(size_t{2} << 20, 'w');
   train_ = [&](const trainer::Task& task, const std::stop_token&) -> Result<TaskResult> {
     FL_RETURN_IF_ERROR(base::WriteFileAtomically(task.output, weights));
-    // The poll and the upload connect anew; uploads break after two megabytes.
-    proxy_->FailNext({.cut_after_sent = 2 << 20, .reset = true}, 3);
+    // The poll and the upload connect anew; uploads break in the middle.
+    proxy_->FailNext({.cut_after_sent = 1 << 20, .reset = true}, 3);
     proxy_->CutAll();
     return TaskResult{.num_samples = 1, .num_steps = 1};
   };
   StartAgent();
   aggregator_->SetTask(kClient, Task());
   EXPECT_TRUE(aggregator_->WaitFor("/updates/").body == weights);
-  EXPECT_GT(proxy_->bytes_sent(), weights.size() + (2 << 20));  // some of it went twice
+  EXPECT_GT(proxy_->bytes_sent(), weights.size() + (1 << 19));  // some of it went twice
   EXPECT_EQ(trained_, 1);
 }
 
@@ -393,11 +398,11 @@ TEST_F(AgentTest, AnUpdateWhoseAnswerWasLostIsSentAgain) {
 
 TEST_F(AgentTest, ACutModelIsFetchedFromWhereItBroke) {
   UseProxy();
-  const std::string model(size_t{4} << 20, 'm');
+  const std::string model(size_t{1} << 20, 'm');
   wire::Task task = Task();
   task.model = aggregator_->AddBlob(model);
   task.model_size = model.size();
-  proxy_->FailNext({.cut_after_received = 1 << 20}, 3);
+  proxy_->FailNext({.cut_after_received = 200 << 10}, 3);
   aggregator_->SetTask(kClient, task);
   StartAgent();
   EXPECT_TRUE(aggregator_->WaitFor("/updates/").body == model + " after round 1");

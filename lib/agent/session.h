@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/keys.h"
 #include "base/status.h"
+#include "base/version.h"
 #include "transport/client.h"
 #include "wire/session.h"
 
@@ -22,7 +23,7 @@ struct SessionOptions {
   std::optional<base::PrivateKey> key;
   /// Binds the key to the client where the aggregator has none for it yet.
   std::optional<std::string> join_token;
-  std::string software = "fl-agentd";
+  std::string software = "fl-agentd/" + std::string(base::kVersion);  ///< for people
 };
 
 /// The session of one client with its aggregator: opened when first needed, renewed before it

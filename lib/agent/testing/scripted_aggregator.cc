@@ -84,7 +84,7 @@ void ScriptedAggregator::AnswerUpdates(std::deque<int> statuses) {
 
 void ScriptedAggregator::Wait(const std::function<bool()>& done) {
   std::unique_lock lock(mutex_);
-  FL_CHECK_MSG(changed_.wait_for(lock, std::chrono::seconds(60), done),
+  FL_CHECK_MSG(changed_.wait_for(lock, std::chrono::minutes(4), done),
                "the agent did not do what the test waits for");
 }
 
