@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds the project in each kind of build, and runs every test.
 #
-#     test/run.sh                     everything: release, asan (with UBSan), tsan, python
-#     test/run.sh --only asan,tsan    only these
+#     test/run.sh                     release and python
+#     test/run.sh --only asan,tsan    the same tests under AddressSanitizer with UBSan, ThreadSanitizer
+#     test/run.sh --lint              clang-tidy, and every header compiled alone, too
 #     test/run.sh --quick             release without the slow tests, the linter and python
 #     test/run.sh --filter REGEX      only the tests whose names match (as ctest -R, pytest -k)
 #     test/run.sh --no-install        no apt-get
@@ -16,7 +17,8 @@ cd "$(dirname "$0")/.."
 
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; }
 
-only=release,asan,tsan,python
+only=release,python
+lint=false
 quick=false
 install=true
 torch=false
@@ -28,6 +30,7 @@ while [ $# -gt 0 ]; do
     --quick) quick=true; only=release ;;
     --no-install) install=false ;;
     --torch) torch=true ;;
+    --lint) lint=true ;;
     -h | --help) usage; exit 0 ;;
     *) echo "test/run.sh: unknown option $1" >&2; usage >&2; exit 4 ;;
   esac
@@ -103,7 +106,8 @@ run_ctest() {
   if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
   # What takes minutes in an ordinary build would take an hour in these.
   case "$preset" in asan | tsan) options+=(-LE slow) ;; esac
-  $quick && options+=(-LE slow -E '^check/(tidy|headers)$')
+  $quick && options+=(-LE slow)
+  $lint || options+=(-E '^check/(tidy|headers)$')
   [ -n "$filter" ] && options+=(-R "$filter")
   "${prefix[@]}" ctest --preset "$preset" "${options[@]}"
 }
