@@ -17,8 +17,13 @@ function __fl_complete
         end
     end
 
-    set -l prefix (string match -r -- '^--[^=]+=' "$current")
-    set -l path (string replace -- "$prefix" '' "$current")
+    # An empty list would swallow what it stands beside.
+    set -l prefix ""
+    set -l path "$current"
+    if string match -qr -- '^--[^=]+=' "$current"
+        set prefix (string match -r -- '^--[^=]+=' "$current")
+        set path (string replace -r -- '^--[^=]+=' '' "$current")
+    end
     if test (math "bitand($directive, 16)") -ne 0
         for found in (__fish_complete_directories "$path")
             echo $prefix$found
