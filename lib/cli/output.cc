@@ -8,7 +8,6 @@
 namespace fl::cli {
 
 base::Result<OutputFormat> OutputFormat::Parse(std::string_view text) {
-  if (text.starts_with("=")) text.remove_prefix(1);  // -o=json, as kubectl takes it
   OutputFormat format;
   constexpr std::string_view kJsonPathPrefix = "jsonpath=";
   if (text.starts_with(kJsonPathPrefix)) {

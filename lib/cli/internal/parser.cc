@@ -126,6 +126,27 @@ base::Status CheckUnknown(const std::vector<std::string>& rest, const std::vecto
                                near.empty() ? "usage: " + usage : "did you mean " + near + "?");
 }
 
+/// "-o=json" as "-o json", which is how kubectl's flags may be written too.
+std::vector<std::string> SplitShortFlags(const std::vector<Option>& flags,
+                                         const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  bool flags_end = false;
+  for (const std::string& word : arguments) {
+    flags_end = flags_end || word == "--";
+    const bool candidate = !flags_end && word.size() > 2 && word[0] == '-' && word[2] == '=';
+    const bool known = candidate && std::any_of(flags.begin(), flags.end(), [&](const auto& flag) {
+                         return !flag.is_switch() && flag.Names().front() == word.substr(0, 2);
+                       });
+    if (known) {
+      words.push_back(word.substr(0, 2));
+      words.push_back(word.substr(3));
+    } else {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
 base::Status ParseArguments(const std::string& usage, const std::vector<Option>& flags,
@@ -156,7 +177,9 @@ base::Status ParseArguments(const std::string& usage, const std::vector<Option>&
         }
       }
     }
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    std::vector<std::string> words = SplitShortFlags(flags, arguments);
+    std::reverse(words.begin(), words.end());  // the order that CLI11 takes
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return FromParseError(error, usage);
   }
