@@ -68,6 +68,7 @@ base::Status Dispatch(Context& context, const CommandTable& table, const Argumen
     return Help(context, table, global_flags, {arguments.begin() + 1, arguments.end()});
   }
   if (!arguments.empty() && arguments[0] == "__complete") {
+    FillFromEnvironment(context);
     return internal::Complete(context, table, global_flags,
                               {arguments.begin() + 1, arguments.end()});
   }

@@ -60,8 +60,8 @@ Command ActionCommand(JobAction action, std::string done, std::string summary,
 
 Command PauseCommand() {
   return ActionCommand(JobAction::kPause, "paused", "Stop a job until it is resumed",
-                       "The round that runs is finished first or given up, as it stands; nothing "
-                       "that was published is lost.",
+                       "The round that runs is held: updates that were accepted are kept, and it\n"
+                       "goes on where it was.",
                        {{"Make room for another job", "fl pause digits"}});
 }
 
@@ -72,7 +72,7 @@ Command ResumeCommand() {
 
 Command AbortCommand() {
   return ActionCommand(JobAction::kAbort, "aborted", "End a job for good",
-                       "The versions it published stay. It can be started again with retry.",
+                       "The versions it published stay. To train on, submit it under a new name.",
                        {{"Stop training", "fl abort digits"}});
 }
 

@@ -92,11 +92,7 @@ base::Result<std::string> AggregatorClient::Call(std::string method, const std::
   request.stall_timeout = (impatient_ ? seconds(2) : seconds(60)) + patience;
   if (impatient_) request.timeout = seconds(3);
   const base::Result<transport::ClientResponse> response = retrying_->Send(request);
-  if (!response.ok()) {
-    const bool away = response.status().code() == base::Code::kUnavailable;
-    return away ? response.status().WithHint("is the aggregator running at " + url_ + "?")
-                : response.status();
-  }
+  if (!response.ok()) return response.status();
   if (const auto date = response->headers.Get("Date")) {
     if (const std::optional<base::Time> theirs = ParseHttpDate(std::string(*date))) {
       clock_difference_ = *theirs - clock_->Now();
