@@ -150,65 +150,77 @@ Result<std::unique_ptr<WriterHold>> DiskStore::HoldForWriting(std::string_view o
   return std::unique_ptr<WriterHold>(std::make_unique<LockHold>(std::move(lock)));
 }
 
-Result<TagSnapshot> DiskStore::ReadTags() {
+struct DiskStore::Index {
+  json document;  ///< as in the file, with what others put there
+  TagSnapshot tags;
+};
+
+Result<std::shared_ptr<const DiskStore::Index>> DiskStore::LoadIndex() {
   const Path path = directory_ / "index.json";
   const Result<std::string> text = base::ReadFile(path, kIndexLimit);
   if (text.status().code() == base::Code::kNotFound) {
     return base::NotFound("there is no model repository in " + directory_.string());
   }
   FL_RETURN_IF_ERROR(text.status());
-  const std::string revision = base::Digest::Of(*text).Hex();
+  auto index = std::make_shared<Index>();
+  index->tags.revision = base::Digest::Of(*text).Hex();
   {
-    const std::lock_guard lock(tags_mutex_);
-    if (tags_.revision == revision) return tags_;
+    const std::lock_guard lock(index_mutex_);
+    if (index_ != nullptr && index_->tags.revision == index->tags.revision) return index_;
   }
-  TagSnapshot snapshot;
-  snapshot.revision = revision;
-  FL_ASSIGN_OR_RETURN(const json index, ParseIndex(*text, path));
-  for (const json& entry : index["manifests"]) {
+  FL_ASSIGN_OR_RETURN(index->document, ParseIndex(*text, path));
+  for (const json& entry : index->document["manifests"]) {
     const std::string_view name = RefName(entry);
     if (name.empty()) continue;
     FL_ASSIGN_OR_RETURN(
         Descriptor descriptor,
         internal::DescriptorFromJson(entry, path.string() + ": tag " + std::string(name)));
-    snapshot.tags.emplace(name, std::move(descriptor));
+    index->tags.tags.emplace(name, std::move(descriptor));
   }
-  const std::lock_guard lock(tags_mutex_);
-  tags_ = snapshot;
-  return snapshot;
+  const std::lock_guard lock(index_mutex_);
+  index_ = std::move(index);
+  return index_;
+}
+
+Result<TagSnapshot> DiskStore::ReadTags() {
+  FL_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> index, LoadIndex());
+  return index->tags;
 }
 
 Result<std::string> DiskStore::CommitTags(const std::vector<TagChange>& changes,
                                           const std::string& expected_revision) {
   const std::lock_guard lock(commit_mutex_);
-  const Path path = directory_ / "index.json";
-  FL_ASSIGN_OR_RETURN(const std::string before, base::ReadFile(path, kIndexLimit));
-  if (base::Digest::Of(before).Hex() != expected_revision) {
-    return base::Aborted(path.string() + " was changed by somebody else");
+  FL_ASSIGN_OR_RETURN(const std::shared_ptr<const Index> before, LoadIndex());
+  if (before->tags.revision != expected_revision) {
+    return base::Aborted(directory_.string() + " was changed by somebody else");
   }
-  FL_ASSIGN_OR_RETURN(json index, ParseIndex(before, path));
-  // What others put in there (tags of theirs, annotations, platforms) stays as it is.
-  json entries = json::array();
+  auto after = std::make_shared<Index>(*before);
   std::map<std::string_view, const TagChange*> wanted;
   for (const TagChange& change : changes) wanted[change.tag] = &change;
-  for (json& entry : index["manifests"]) {
+  json entries = json::array();
+  for (json& entry : after->document["manifests"]) {
     if (!wanted.contains(RefName(entry))) entries.push_back(std::move(entry));
   }
   for (const auto& [tag, change] : wanted) {
+    after->tags.tags.erase(change->tag);
     if (!change->target) continue;
+    after->tags.tags.emplace(tag, *change->target);
     json entry = internal::DescriptorToJson(*change->target);
     entry["annotations"] = {{std::string(kRefName), std::string(tag)}};
     entries.push_back(std::move(entry));
   }
-  index["manifests"] = std::move(entries);
-  const std::string after = base::DumpJson(index);
+  after->document["manifests"] = std::move(entries);
+  const std::string text = base::DumpJson(after->document);
   // What the tags will name is there before they do.
   if (blobs_added_) {
     FL_RETURN_IF_ERROR(base::SyncDirectory(directory_ / "blobs" / "sha256"));
     blobs_added_ = false;
   }
-  FL_RETURN_IF_ERROR(base::WriteFileAtomically(path, after));
-  return base::Digest::Of(after).Hex();
+  FL_RETURN_IF_ERROR(base::WriteFileAtomically(directory_ / "index.json", text));
+  after->tags.revision = base::Digest::Of(text).Hex();
+  const std::lock_guard index_lock(index_mutex_);
+  index_ = after;
+  return after->tags.revision;
 }
 
 Result<base::Digest> DiskStore::PutBlob(std::string_view bytes) {

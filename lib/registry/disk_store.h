@@ -43,16 +43,21 @@ class DiskStore final : public ContentStore {
   /// itself lies.
   using Identity = std::tuple<uint64_t, uint64_t, uint64_t, int64_t, int64_t, int64_t, int64_t>;
 
+  /// The content of index.json.
+  struct Index;
+
   base::Path BlobPath(const base::Digest& digest) const;
   static base::Result<Identity> Identify(int fd, const base::Path& path);
+  /// What index.json says now; parsed only where it has changed.
+  base::Result<std::shared_ptr<const Index>> LoadIndex();
   base::Status MakeLayout();
   base::Status CleanLeftovers();
 
   const base::Path directory_;
   std::mutex commit_mutex_;
   std::atomic<bool> blobs_added_ = false;  ///< names in blobs/sha256 may not be durable yet
-  std::mutex tags_mutex_;
-  TagSnapshot tags_;  ///< as last read
+  std::mutex index_mutex_;
+  std::shared_ptr<const Index> index_;  ///< as last read or written
   std::mutex verified_mutex_;
   std::map<base::Digest, Identity> verified_;
 };

@@ -274,7 +274,12 @@ Result<std::optional<base::VersionNumber>> ModelRepository::Promoted() {
 
 Result<std::vector<Record>> ModelRepository::Records() {
   FL_ASSIGN_OR_RETURN(const auto snapshot, Refresh());
-  return snapshot->history().records();
+  std::vector<Record> records;
+  for (const auto& line : snapshot->history().lines()) {
+    FL_ASSIGN_OR_RETURN(Record record, ParseRecord(*line));
+    records.push_back(std::move(record));
+  }
+  return records;
 }
 
 Result<OpenedBlob> ModelRepository::OpenPart(base::VersionNumber version, std::string_view part,

@@ -69,20 +69,26 @@ History History::WithoutRecords(std::vector<VersionInfo> versions,
 }
 
 base::Status History::Append(std::string_view line) {
-  const auto sequence = static_cast<int64_t>(records_.size());
-  base::Result<Record> parsed = ParseRecord(line);
-  if (!parsed.ok()) return parsed.status().WithContext(RecordName(sequence));
-  Record& record = *parsed;
-  if (record.sequence != sequence) {
-    return base::DataLoss("where " + RecordName(sequence) + " belongs there is " +
-                          RecordName(record.sequence));
+  const auto sequence = static_cast<int64_t>(lines_.size());
+  const std::string name = RecordName(sequence);
+  FL_ASSIGN_OR_RETURN(const json value, ParseStored(line, name));
+  StoredFields fields(value, name);
+  const int64_t stated_sequence = fields.Count("seq");
+  const base::Digest previous = fields.Digest("prev");
+  const base::Time time = fields.Time("time");
+  const std::string type = fields.String("type");
+  const json& data = fields.Object("data");
+  FL_RETURN_IF_ERROR(fields.status());
+  if (stated_sequence != sequence) {
+    return base::DataLoss("where " + name + " belongs there is " + RecordName(stated_sequence));
   }
-  if (record.previous != head()) {
-    return base::DataLoss(RecordName(sequence) + " does not follow the one before it: it names " +
-                          record.previous.ToString() + ", that one has " + head().ToString());
+  if (previous != head_) {
+    return base::DataLoss(name + " does not follow the one before it: it names " +
+                          previous.ToString() + ", that one has " + head_.ToString());
   }
-  FL_RETURN_IF_ERROR(Apply(record).WithContext(RecordName(sequence)));
-  records_.push_back(std::move(record));
+  FL_RETURN_IF_ERROR(Apply(type, time, data).WithContext(name));
+  lines_.push_back(std::make_shared<const std::string>(line));
+  head_ = base::Digest::Of(line);
   const VersionInfo* current = Current();
   if (current != nullptr && (currents_.empty() || currents_.back() != current->version)) {
     currents_.push_back(current->version);
@@ -93,7 +99,7 @@ base::Status History::Append(std::string_view line) {
 base::Result<std::string> History::AppendNew(base::Time time, std::string_view type,
                                              std::string data) {
   Record record;
-  record.sequence = static_cast<int64_t>(records_.size());
+  record.sequence = static_cast<int64_t>(lines_.size());
   record.previous = head();
   record.time = time;
   record.type = type;
@@ -103,8 +109,7 @@ base::Result<std::string> History::AppendNew(base::Time time, std::string_view t
   return line;
 }
 
-base::Status History::Apply(const Record& record) {
-  FL_ASSIGN_OR_RETURN(const json data, ParseStored(record.data, "data"));
+base::Status History::Apply(const std::string& type, base::Time time, const json& data) {
   StoredFields fields(data, "data");
   const auto version_at = [&](int64_t number) -> base::Result<VersionInfo*> {
     VersionInfo* found = FindIn(versions_, base::VersionNumber(number));
@@ -113,11 +118,11 @@ base::Status History::Apply(const Record& record) {
                           ", which was never published");
   };
 
-  if (record.type == kRecordPublished || record.type == kRecordImported) {
+  if (type == kRecordPublished || type == kRecordImported) {
     FL_ASSIGN_OR_RETURN(VersionInfo info, VersionFromJson(data, "data"));
     info.manifest = fields.Digest("manifest");
     FL_RETURN_IF_ERROR(fields.status());
-    const bool begins = versions_.empty() && record.type == kRecordImported;
+    const bool begins = versions_.empty() && type == kRecordImported;
     const base::VersionNumber next =
         versions_.empty() ? base::VersionNumber(0) : versions_.back().version.Next();
     if (info.version != next && !begins) {
@@ -125,28 +130,28 @@ base::Status History::Apply(const Record& record) {
                             " where version " + std::to_string(next.value()) + " comes next");
     }
     versions_.push_back(std::move(info));
-  } else if (record.type == kRecordPinned || record.type == kRecordPromoted) {
+  } else if (type == kRecordPinned || type == kRecordPromoted) {
     const int64_t number = fields.Count("version");
     FL_RETURN_IF_ERROR(fields.status());
     FL_ASSIGN_OR_RETURN(const VersionInfo* version, version_at(number));
-    (record.type == kRecordPinned ? pinned_ : promoted_) = version->version;
-  } else if (record.type == kRecordUnpinned) {
+    (type == kRecordPinned ? pinned_ : promoted_) = version->version;
+  } else if (type == kRecordUnpinned) {
     pinned_.reset();
-  } else if (record.type == kRecordPruned) {
+  } else if (type == kRecordPruned) {
     for (const json& item : fields.Array("versions")) {
       if (!item.is_number_unsigned()) return base::DataLoss("\"versions\" has a non-number");
       FL_ASSIGN_OR_RETURN(VersionInfo * version, version_at(item.get<int64_t>()));
       version->pruned = true;
     }
     FL_RETURN_IF_ERROR(fields.status());
-  } else if (record.type == kRecordJobFinished) {
+  } else if (type == kRecordJobFinished) {
     FinishedJob job;
     job.job = base::JobName(fields.String("job"));
     job.outcome = fields.String("outcome");
     job.reason = fields.String("reason");
     if (fields.Has("configDigest")) job.config_digest = fields.Digest("configDigest");
     if (fields.Has("version")) job.version = base::VersionNumber(fields.Count("version"));
-    job.time = record.time;
+    job.time = time;
     FL_RETURN_IF_ERROR(fields.status());
     finished_[job.job] = job;
   }
@@ -242,7 +247,7 @@ base::Result<RecordLayers> StoreRecords(ContentStore& store, const RecordLayers&
   FL_ASSIGN_OR_RETURN(const base::Digest config, store.PutBlob(kEmptyConfig));
   artifact.config = {std::string(kEmptyConfigType), config, kEmptyConfig.size()};
   artifact.layers = next.layers;
-  artifact.annotations["dev.kubefl.records.count"] = std::to_string(history.records().size());
+  artifact.annotations["dev.kubefl.records.count"] = std::to_string(history.lines().size());
   artifact.annotations["dev.kubefl.records.head"] = history.head().ToString();
   FL_ASSIGN_OR_RETURN(next.manifest, store.PutManifest(FormatArtifact(artifact), kManifestType));
   return next;

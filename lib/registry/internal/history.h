@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,8 +48,10 @@ class History {
   std::optional<base::VersionNumber> pinned() const { return pinned_; }
   std::optional<base::VersionNumber> promoted() const { return promoted_; }
   const std::map<base::JobName, FinishedJob>& finished() const { return finished_; }
-  const std::vector<Record>& records() const { return records_; }
-  base::Digest head() const { return records_.empty() ? base::Digest() : records_.back().hash; }
+  /// The records as they were written.
+  const std::vector<std::shared_ptr<const std::string>>& lines() const { return lines_; }
+  /// The hash of the last record; all zeros where there is none.
+  base::Digest head() const { return head_; }
 
   /// What the moving tags and the version tags are to name, by the records.
   std::map<std::string, base::Digest> ExpectedTags() const;
@@ -59,14 +62,15 @@ class History {
                                 std::optional<base::VersionNumber> promoted);
 
  private:
-  base::Status Apply(const Record& record);
+  base::Status Apply(const std::string& type, base::Time time, const nlohmann::json& data);
 
   std::vector<VersionInfo> versions_;  ///< by number
   std::optional<base::VersionNumber> pinned_;
   std::optional<base::VersionNumber> promoted_;
   std::map<base::JobName, FinishedJob> finished_;
   std::vector<base::VersionNumber> currents_;  ///< each version that became current, oldest first
-  std::vector<Record> records_;
+  std::vector<std::shared_ptr<const std::string>> lines_;  ///< shared by copies of this object
+  base::Digest head_;
 };
 
 /// How the records are laid out in the store: the layers, and the text of the last one where it can
