@@ -383,13 +383,15 @@ TEST_F(AgentTest, ACutUploadIsSentAgainWithTheSameBytes) {
 TEST_F(AgentTest, AnUpdateWhoseAnswerWasLostIsSentAgain) {
   UseProxy();
   train_ = [&](const trainer::Task& task, const std::stop_token&) -> Result<TaskResult> {
-    proxy_->FailNext({.drop_response = true}, 2);
+    proxy_->FailAll({.drop_response = true});
     proxy_->CutAll();
     return WriteWeights(task);
   };
   StartAgent();
+  aggregator_->EndTasksAfter(2);
   aggregator_->SetTask(kClient, Task());
   const ScriptedAggregator::Received first = aggregator_->WaitFor("/updates/", 1);
+  proxy_->Heal();
   const ScriptedAggregator::Received second = aggregator_->WaitFor("/updates/", 2);
   EXPECT_EQ(first.body, second.body);
   EXPECT_EQ(first.headers.Get(wire::kReprDigest), second.headers.Get(wire::kReprDigest));

@@ -82,6 +82,11 @@ void ScriptedAggregator::AnswerUpdates(std::deque<int> statuses) {
   update_statuses_ = std::move(statuses);
 }
 
+void ScriptedAggregator::EndTasksAfter(int n) {
+  const std::lock_guard lock(mutex_);
+  deliveries_of_a_task_ = n;
+}
+
 void ScriptedAggregator::Wait(const std::function<bool()>& done) {
   std::unique_lock lock(mutex_);
   FL_CHECK_MSG(changed_.wait_for(lock, std::chrono::minutes(4), done),
@@ -233,7 +238,9 @@ Accept ScriptedAggregator::Delivery(const RequestContext& context, const base::C
           update_statuses_.pop_front();
         }
         received_.push_back({path, headers, std::move(body)});
-        if (status == 200 || status == 409) {
+        const bool taken = status == 200 || status == 409;
+        if (taken && ++taken_[client] >= deliveries_of_a_task_) {
+          taken_.erase(client);
           tasks_.erase(client);
           AnswerPolls();
         }

@@ -52,6 +52,10 @@ class ScriptedAggregator final : public transport::Handler {
   /// The next updates are answered with these statuses; later ones with 200.
   void AnswerUpdates(std::deque<int> statuses);
 
+  /// A task goes on until `n` of its client's deliveries were taken (1 unless told): with 2, a poll
+  /// cannot tell an agent that the update whose answer it lost has arrived.
+  void EndTasksAfter(int n);
+
   /// Waits for the n-th (from 1) delivery to a path that contains `what`, and returns it.
   Received WaitFor(const std::string& what, size_t n = 1);
   size_t Count(const std::string& what) const;
@@ -90,6 +94,8 @@ class ScriptedAggregator final : public transport::Handler {
   std::map<std::string, base::ClientName> superseded_;
   std::map<base::ClientName, wire::Task> tasks_;
   std::deque<int> update_statuses_;
+  int deliveries_of_a_task_ = 1;
+  std::map<base::ClientName, int> taken_;
   std::vector<Poll> polls_;
   std::vector<Received> received_;
   std::vector<std::string> ranges_;
