@@ -74,14 +74,14 @@ finish() {
 
 # Python packages for the SDK's tests and for tests of trainers, in an environment of their own.
 prepare_python() {
-  local venv=$FL_TEST_CACHE/venv extras=(pytest mypy scikit-learn)
-  $torch && extras+=(torch)
+  local venv=$FL_TEST_CACHE/venv extra=()
+  $torch && extra=(torch)
   export FL_TEST_PYTHON=$venv/bin/python
   [ -x "$FL_TEST_PYTHON" ] || python3 -m venv "$venv" || return 1
   # From a copy, since a build of it leaves files beside its sources.
   local copy pip=("$FL_TEST_PYTHON" -m pip install --quiet --disable-pip-version-check)
   copy=$(mktemp -d) || return 1
-  cp -r plugins/python/. "$copy" && "${pip[@]}" "${extras[@]}" "$copy" &&
+  cp -r plugins/python/. "$copy" && "${pip[@]}" "$copy[test]" "${extra[@]}" &&
     "${pip[@]}" --force-reinstall --no-deps "$copy"
   local outcome=$?
   rm -rf "$copy"

@@ -243,11 +243,11 @@ base::Result<base::ModelName> ParseModelName(const std::string& name) {
 }
 
 base::Result<base::VersionNumber> ParseVersion(const std::string& text) {
-  const std::string_view digits = std::string_view(text).substr(text.starts_with('v') ? 1 : 0);
+  const char* begin = text.data() + (text.starts_with('v') ? 1 : 0);
+  const char* end = text.data() + text.size();
   int64_t number = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  if (digits.empty() || error != std::errc() || stop != end || number < 0) {
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || stop != end || number < 0) {
     return base::InvalidArgument("\"" + text + "\" is not a version", "write e.g. 3 or v3");
   }
   return base::VersionNumber(number);

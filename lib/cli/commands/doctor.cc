@@ -40,9 +40,9 @@ std::string_view Name(Verdict verdict) {
   return "";
 }
 
-Finding FromStatus(std::string subject, const base::Status& status, std::string advice) {
+Finding FromStatus(std::string subject, const base::Status& status, const std::string& advice) {
   return {Verdict::kFailed, std::move(subject), status.message(),
-          status.hint().empty() ? std::move(advice) : status.hint()};
+          status.hint().empty() ? advice : status.hint()};
 }
 
 void CheckPrograms(const Context& context, Findings* findings) {
