@@ -76,6 +76,9 @@ function(fl_module name)
         target_link_libraries(${name}_test PRIVATE ${dep}_testing)
       endif()
     endforeach()
+    if(FL_SANITIZE)
+      target_compile_options(${name}_test PRIVATE -O0)  # compiles in half the time
+    endif()
     set_target_properties(${name}_test PROPERTIES
                           RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
     if(EXISTS ${dir}/testdata)
