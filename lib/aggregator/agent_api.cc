@@ -39,11 +39,9 @@ base::Result<int64_t> Number(std::string_view text, std::string_view what) {
 }
 
 base::Result<int64_t> NumberHeader(const RequestHead& head, std::string_view name,
-                                   std::optional<int64_t> fallback) {
+                                   int64_t fallback) {
   const auto text = head.headers.Get(name);
-  if (!text && fallback) return *fallback;
-  if (!text) return base::InvalidArgument("the header " + std::string(name) + " is missing");
-  return Number(*text, name);
+  return text ? Number(*text, name) : fallback;
 }
 
 /// A parameter that counts seconds, bounded.
@@ -70,7 +68,36 @@ base::Result<std::map<std::string, double>> MetricsHeader(const RequestHead& hea
   return values;
 }
 
+/// The token after "Bearer ", "" where there is none.
+std::string TokenOf(const RequestHead& head) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view value = head.headers.GetOr(wire::kAuthorization, "");
+  return std::string(value.starts_with(kBearer) ? value.substr(kBearer.size()) : "");
+}
+
+/// Counts and metrics come where the job takes them, and only there.
+base::Status CheckCounts(const JobState& job, const UpdateHead& update) {
+  if (job.clients_send_metrics()) {
+    if (update.samples) return base::OkStatus();
+    return base::InvalidArgument("the header " + std::string(wire::kSamples) + " is missing",
+                                 "send the number of samples that the update was trained on");
+  }
+  if (!update.samples && update.steps == 0 && update.metrics.empty()) return base::OkStatus();
+  return base::InvalidArgument(
+      "job \"" + job.name().str() +
+          "\" keeps counts and metrics at its clients, and the update of \"" + update.client.str() +
+          "\" came with some; nothing was kept",
+      "leave " + std::string(wire::kSamples) + ", " + std::string(wire::kSteps) + " and " +
+          std::string(wire::kTrainMetrics) + " out where the task says sendMetrics: false");
+}
+
 }  // namespace
+
+Response SupersededResponse(Core& core, const std::string& token) {
+  Response response = ErrorResponse(core.sessions.Authenticate(token).status());
+  response.headers.Set(std::string(wire::kSessionState), std::string(wire::kSessionSuperseded));
+  return response;
+}
 
 Response LateResponse(Core& core, const base::JobName& job, const base::Status& status) {
   Response response = ErrorResponse(status);
@@ -105,14 +132,13 @@ std::optional<Accept> AgentApi::OnRequest(const RequestContext& context) {
 }
 
 base::Result<base::ClientName> AgentApi::Authenticate(const RequestHead& head) {
-  constexpr std::string_view kBearer = "Bearer ";
-  const std::string_view value = head.headers.GetOr(wire::kAuthorization, "");
-  if (!value.starts_with(kBearer)) {
+  const std::string token = TokenOf(head);
+  if (token.empty()) {
     return base::Unauthenticated("the request has no session",
                                  "open one with POST " + std::string(wire::kAgentsPath));
   }
   const std::lock_guard lock(core_.mutex);
-  return core_.sessions.Authenticate(std::string(value.substr(kBearer.size())));
+  return core_.sessions.Authenticate(token);
 }
 
 base::Result<base::ClientName> AgentApi::AuthenticateAs(const RequestHead& head,
@@ -124,17 +150,12 @@ base::Result<base::ClientName> AgentApi::AuthenticateAs(const RequestHead& head,
 }
 
 Response AgentApi::Refuse(const RequestHead& head, const base::Status& status) {
-  Response response = ErrorResponse(status);
   if (status.code() == base::Code::kUnauthenticated) {
-    const std::string_view value = head.headers.GetOr(wire::kAuthorization, "");
-    const std::string token(
-        value.substr(std::min(value.size(), std::string_view("Bearer ").size())));
     const std::lock_guard lock(core_.mutex);
-    if (core_.sessions.IsSuperseded(token)) {
-      response.headers.Set(std::string(wire::kSessionState), std::string(wire::kSessionSuperseded));
-    }
+    const std::string token = TokenOf(head);
+    if (core_.sessions.IsSuperseded(token)) return SupersededResponse(core_, token);
   }
-  return response;
+  return ErrorResponse(status);
 }
 
 Accept AgentApi::OpenSession(const RequestContext& context) {
@@ -200,8 +221,7 @@ Accept AgentApi::PollTask(const RequestHead& head) {
   const base::Result<base::Duration> wait = WaitParameter(head);
   if (!wait.ok()) return ErrorResponse(wait.status());
   std::string current(head.target.Parameter("current").value_or(""));
-  std::string token(
-      head.headers.GetOr(wire::kAuthorization, "").substr(std::string_view("Bearer ").size()));
+  std::string token = TokenOf(head);
 
   return Buffered{
       0, [this, client = *client, wait = *wait, current = std::move(current),
@@ -216,12 +236,8 @@ Accept AgentApi::PollTask(const RequestHead& head) {
         const auto check = [this, client, current, token](bool expired) -> std::optional<Response> {
           const base::Result<base::ClientName> still = core_.sessions.Authenticate(token);
           if (!still.ok()) {
-            Response refused = ErrorResponse(still.status());
-            if (core_.sessions.IsSuperseded(token)) {
-              refused.headers.Set(std::string(wire::kSessionState),
-                                  std::string(wire::kSessionSuperseded));
-            }
-            return refused;
+            return core_.sessions.IsSuperseded(token) ? SupersededResponse(core_, token)
+                                                      : ErrorResponse(still.status());
           }
           const std::optional<wire::Task> task = core_.TaskFor(client);
           if (task && task->Key() != current) return JsonResponse(200, wire::ToJson(*task));
@@ -279,7 +295,8 @@ Accept AgentApi::PutInRound(const RequestHead& head) {
   if (!round.ok()) return ErrorResponse(round.status());
   const base::Result<int64_t> attempt = NumberHeader(head, wire::kAttempt, 0);
   if (!attempt.ok()) return ErrorResponse(attempt.status());
-  const RoundCall call{base::JobName(path[2]), base::RoundNumber(*round), *attempt, *client};
+  const RoundCall call{base::JobName(path[2]), base::RoundNumber(*round), *attempt, *client,
+                       TokenOf(head)};
   if (path[5] == "updates") return PutUpdate(head, call);
   if (path[5] == "evaluations") {
     return Buffered{kSmallBody, [this, call](std::string body, Responder responder) {
@@ -296,19 +313,22 @@ Accept AgentApi::PutInRound(const RequestHead& head) {
 
 Accept AgentApi::PutUpdate(const RequestHead& head, const RoundCall& call) {
   UpdateHead update{call.job, call.round, call.attempt, call.client};
+  update.session = call.session;
   if (!head.content_length) {
     return ErrorResponse(base::InvalidArgument("an update needs Content-Length"), 411);
   }
   update.size = *head.content_length;
-  const base::Result<int64_t> samples = NumberHeader(head, wire::kSamples, std::nullopt);
-  if (!samples.ok()) return ErrorResponse(samples.status());
   const base::Result<int64_t> steps = NumberHeader(head, wire::kSteps, 0);
   if (!steps.ok()) return ErrorResponse(steps.status());
   base::Result<std::map<std::string, double>> metrics = MetricsHeader(head);
   if (!metrics.ok()) return ErrorResponse(metrics.status());
-  update.samples = *samples;
   update.steps = *steps;
   update.metrics = *std::move(metrics);
+  if (const auto samples = head.headers.Get(wire::kSamples)) {
+    const base::Result<int64_t> count = Number(*samples, wire::kSamples);
+    if (!count.ok()) return ErrorResponse(count.status());
+    update.samples = *count;
+  }
   if (const auto digest = head.headers.Get(wire::kReprDigest)) {
     const base::Result<base::Digest> parsed = base::Digest::ParseReprDigest(*digest);
     if (!parsed.ok()) return ErrorResponse(parsed.status());
@@ -322,6 +342,8 @@ Accept AgentApi::PutUpdate(const RequestHead& head, const RoundCall& call) {
     const base::Result<JobEntry*> job =
         core_.RequireCollecting(call.job, call.round, call.attempt, call.client);
     if (!job.ok()) return LateResponse(core_, call.job, job.status());
+    const base::Status counts = CheckCounts((*job)->state, update);
+    if (!counts.ok()) return ErrorResponse(counts);
     if (core_.served.empty()) {
       return ErrorResponse(base::Unavailable("the aggregator is still starting", "try again"));
     }
@@ -362,6 +384,7 @@ Response AgentApi::PutEvaluation(const RoundCall& call, const std::string& body)
     }
   }
   const std::lock_guard lock(core_.mutex);
+  if (core_.sessions.IsSuperseded(call.session)) return SupersededResponse(core_, call.session);
   std::optional<ClientEvaluation>& evaluation = core_.evaluation;
   if (!evaluation || evaluation->job != call.job || evaluation->round != call.round ||
       evaluation->attempt != report->attempt) {
@@ -383,6 +406,7 @@ Response AgentApi::PutFailure(const RoundCall& call, const std::string& body) {
   const base::Result<wire::FailureReport> report = wire::FailureReportFromJson(body);
   if (!report.ok()) return ErrorResponse(report.status());
   const std::lock_guard lock(core_.mutex);
+  if (core_.sessions.IsSuperseded(call.session)) return SupersededResponse(core_, call.session);
   Presence& presence = core_.presence[call.client];
   if (report->kind == wire::TaskKind::kEvaluate) {
     if (core_.evaluation && core_.evaluation->job == call.job &&

@@ -26,6 +26,7 @@ class AgentApi {
     base::RoundNumber round;
     int64_t attempt = 0;
     base::ClientName client;
+    std::string session;  ///< its token
   };
 
   base::Result<base::ClientName> Authenticate(const transport::RequestHead& head);
@@ -43,6 +44,10 @@ class AgentApi {
 
   Core& core_;
 };
+
+/// 401 to the holder of `token`, that says so where a newer session of the client ended it.
+/// `core.mutex` is held.
+transport::Response SupersededResponse(Core& core, const std::string& token);
 
 /// 409 in the form that agents expect for a round that is over: the error with `round`, the number
 /// of the round that the job is in. `core.mutex` is held.

@@ -247,6 +247,7 @@ std::optional<wire::Task> Core::TaskFor(const base::ClientName& client) const {
   } else {
     task.named_trainer = "job/" + task.job.str();
   }
+  task.send_metrics = job->state.clients_send_metrics();
   task.config = spec::Value(spec.trainer.config).ToJson();
   if (const auto mu = spec.aggregation.parameters.find("mu");
       mu != spec.aggregation.parameters.end()) {

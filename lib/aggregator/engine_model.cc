@@ -64,7 +64,7 @@ std::map<std::string, double> TrainMetrics(const Round& round) {
   for (const auto& [client, participant] : round.participants) {
     for (const auto& [name, value] : participant.update.metrics) {
       mean.Add(name.starts_with("train") ? name : "train_" + name, value,
-               participant.update.samples);
+               participant.update.weight());
     }
   }
   return mean.Take();
@@ -105,7 +105,7 @@ base::Status Engine::WriteCandidate(JobEntry& job, Lock& lock, strategy::Aggrega
                             core_.spool.UpdatePath(name, round.number, round.attempt, client)));
     files.push_back(std::move(file));
     request.updates.push_back({.client = client,
-                               .weight = static_cast<double>(participant.update.samples),
+                               .weight = static_cast<double>(participant.update.weight()),
                                .steps = participant.update.steps,
                                .tensors = &files.back()});
   }
@@ -197,7 +197,8 @@ base::Result<bool> Engine::Evaluate(JobEntry& job, Lock& lock, std::stop_token s
   FL_ASSIGN_OR_RETURN(const base::Path candidate,
                       core_.repository->StagingPath(CandidateName(job.state, round, "weights")));
   FL_ASSIGN_OR_RETURN([[maybe_unused]] const bool is_there, EnsureCandidate(job, lock));
-  const bool by_clients = object.spec.evaluation.clients == spec::EvaluationClients::kAll;
+  const bool by_clients = object.spec.evaluation.clients == spec::EvaluationClients::kAll &&
+                          job.state.clients_send_metrics();
   if (by_clients) {
     if (!core_.evaluation) {
       FL_RETURN_IF_ERROR(core_.Serve(round.candidate->weights, candidate));

@@ -39,10 +39,14 @@ json WriteBody(const EventBody& body) {
                         {"from", e.from.value()}};
           },
           [](const UpdateAccepted& e) {
-            return json{{"type", "update-accepted"},     {"client", e.client.str()},
-                        {"digest", e.digest.ToString()}, {"size", e.size},
-                        {"samples", e.samples},          {"steps", e.steps},
+            json object{{"type", "update-accepted"},
+                        {"client", e.client.str()},
+                        {"digest", e.digest.ToString()},
+                        {"size", e.size},
+                        {"steps", e.steps},
                         {"metrics", e.metrics}};
+            if (e.samples) object["samples"] = *e.samples;
+            return object;
           },
           [](const ClientFailed& e) {
             return json{
@@ -130,7 +134,7 @@ EventBody ReadUpdate(EventReader& r) {
   e.client = base::ClientName(r.TakeString("client"));
   e.digest = r.TakeDigest("digest");
   r.Required("size", &e.size);
-  e.samples = r.TakeInt("samples");
+  r.Optional("samples", &e.samples);
   e.steps = r.TakeInt("steps");
   r.Required("metrics", &e.metrics);
   return e;
@@ -236,8 +240,9 @@ EventLine Describe(const EventBody& body) {
             return EventLine{"info", std::move(text)};
           },
           [](const UpdateAccepted& e) {
-            return EventLine{"info", "update from client \"" + e.client.str() + "\" accepted (" +
-                                         std::to_string(e.samples) + " samples)"};
+            std::string text = "update from client \"" + e.client.str() + "\" accepted";
+            if (e.samples) text += " (" + std::to_string(*e.samples) + " samples)";
+            return EventLine{"info", std::move(text)};
           },
           [](const ClientFailed& e) {
             return EventLine{"warning", "client \"" + e.client.str() + "\" failed: " + e.reason};

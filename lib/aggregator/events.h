@@ -43,9 +43,13 @@ struct UpdateAccepted {
   base::ClientName client;
   base::Digest digest;
   uint64_t size = 0;
-  int64_t samples = 0;
+  /// None where the job keeps counts at the clients.
+  std::optional<int64_t> samples;
   int64_t steps = 0;
   std::map<std::string, double> metrics;
+
+  /// In the aggregate: the samples; 1 where they are not said, so that clients count alike.
+  int64_t weight() const { return samples.value_or(1); }
 };
 
 /// A client gave up, or sent something that cannot be used.

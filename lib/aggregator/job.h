@@ -106,6 +106,12 @@ class JobState {
   const base::Digest& config_digest() const { return config_digest_; }
   uint64_t seed() const { return seed_; }
   const std::optional<base::VersionNumber>& base_version() const { return base_version_; }
+  /// Whether clients say sample counts, steps and metrics: under privacy these stay with them, no
+  /// client is asked to evaluate, and the updates weigh the same.
+  bool clients_send_metrics() const {
+    const spec::Privacy& privacy = object_.spec.privacy;
+    return !privacy.differential_privacy && !privacy.secure_aggregation;
+  }
   /// The newest version of this job's chain; the base before its first round.
   const std::optional<base::VersionNumber>& model_version() const { return model_version_; }
   const std::optional<JobFinished>& finished() const { return finished_; }

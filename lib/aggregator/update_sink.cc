@@ -72,6 +72,8 @@ class UpdateSink final : public transport::BodySink {
 
   Response Accept(const base::Digest& digest) {
     const std::lock_guard lock(core_.mutex);
+    // A newer session may have come while the body did: the round is its own now.
+    if (core_.sessions.IsSuperseded(head_.session)) return SupersededResponse(core_, head_.session);
     const base::Result<JobEntry*> job =
         core_.RequireCollecting(head_.job, head_.round, head_.attempt, head_.client);
     if (!job.ok()) return LateResponse(core_, head_.job, job.status());
@@ -112,7 +114,7 @@ class UpdateSink final : public transport::BodySink {
     const std::lock_guard lock(core_.mutex);
     const base::Result<JobEntry*> job =
         core_.RequireCollecting(head_.job, head_.round, head_.attempt, head_.client);
-    if (job.ok()) {
+    if (job.ok() && !core_.sessions.IsSuperseded(head_.session)) {
       const base::Status noted = core_.Append(**job, ClientFailed{head_.client, why.message()});
       if (!noted.ok()) return noted;
       Presence& presence = core_.presence[head_.client];

@@ -17,9 +17,10 @@ struct UpdateHead {
   base::RoundNumber round;
   int64_t attempt = 0;
   base::ClientName client;
-  int64_t samples = 0;
+  std::optional<int64_t> samples;  ///< none where the job keeps counts at the clients
   int64_t steps = 0;
   std::map<std::string, double> metrics;
+  std::string session;                 ///< its token
   uint64_t size = 0;                   ///< Content-Length
   std::optional<base::Digest> digest;  ///< Repr-Digest, where it came up front
 };

@@ -124,7 +124,7 @@ wire::RoundStatus MakeRoundStatus(const Core& core, const Round& round, bool wit
     const bool late = over && participant.state == Participant::State::kTraining;
     status.clients.push_back({client.str(),
                               late ? "Late" : std::string(StateName(participant.state)),
-                              participant.reason, participant.update.samples});
+                              participant.reason, participant.update.samples.value_or(0)});
   }
   return status;
 }

@@ -15,7 +15,8 @@ namespace fl::wire {
 inline constexpr std::string_view kAuthorization = "Authorization";
 /// The administrator's token; a header of its own, since proxies take Authorization for themselves.
 inline constexpr std::string_view kAdminToken = "Fl-Admin-Token";
-/// Samples an update was trained on; a whole number of at least 0.
+/// Samples an update was trained on; a whole number of at least 0. Required, but where the task has
+/// sendMetrics: false, which takes neither it nor the two that follow.
 inline constexpr std::string_view kSamples = "Fl-Samples";
 /// Local optimiser steps behind an update; a whole number of at least 1.
 inline constexpr std::string_view kSteps = "Fl-Steps";

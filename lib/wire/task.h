@@ -31,7 +31,9 @@ struct Task {
   std::optional<std::string> named_trainer;    ///< looked up in the agent's own configuration
   std::string config = "{}";                   ///< JSON object for the trainer
   double mu = 0;                               ///< FedProx' proximal term
-  bool send_metrics = true;                    ///< false under privacy: no metrics, no counts
+  /// False under privacy: an update comes without Fl-Samples, Fl-Steps and Fl-Metrics, and weighs
+  /// as much as any other; nothing is evaluated.
+  bool send_metrics = true;
 
   /// "train digits round 3 attempt 0": the same for a task that is handed out again.
   std::string Key() const;
