@@ -183,6 +183,8 @@ def add_flower(figure, quick):
     """Adds Flower's rounds of this run to the figure of the small rounds."""
     ours = figure["measured"]
     theirs = flower_rounds(ours["clients"], 3 if quick else 5)
+    if theirs["updates_least"] < ours["clients"]:
+        raise Failure(f"Flower had {theirs['updates_least']} of {ours['clients']} updates in a round")
     peer = theirs["round_seconds_median"]
     figure["peers"].insert(0, {
         "name": f"Flower {theirs['version']}", "milliseconds": round(peer * 1000), "source": "same run",
@@ -259,7 +261,7 @@ def main():
     report = {"what": "figures of one machine", "quick": options.quick, "machine": machine(), "ok": True,
               "failed": [], "figures": {}}
     if report["machine"]["load_average"][0] > 0.5 and not options.quick:
-        say(f"the load average is {report['machine']['load_average'][0]}: figures of a busy machine say little")
+        say(f"the load average is {report['machine']['load_average'][0]}: a busy machine's figures say little")
     bench = Bench(options)
     for name in options.only:
         say(f"{name}: running")
