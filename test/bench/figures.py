@@ -143,9 +143,9 @@ class Bench:
             if status not in (0, 1):
                 raise Failure(f"mcmahan.sh ended with status {status}")
         elif not record.exists():
-            missing = check("a record of mcmahan.sh (run with --mcmahan):", False, True,
-                            None if self.quick else False)
-            return {}, [missing]
+            if self.quick:
+                return {}, []
+            raise Failure(f"{record} is missing: run with --mcmahan")
         measured = json.loads(record.read_text())
         measured.pop("tried", None)
         measured["from"] = "this run" if self.options.mcmahan else "recorded"
@@ -244,8 +244,9 @@ def parse_options():
         stop("--with-peers: Flower is compared with rounds_small, which --only leaves out")
     options.programs = options.programs.resolve()
     tests = options.programs.parent / "test"
-    for program in [options.programs / "fl", options.programs / "fl-aggregatord", options.programs / "fl-agentd",
-                    tests / "bench_aggregate", tests / "bench_bare_transfer", tests / "bench_mcmahan"]:
+    needed = [options.programs / name for name in ("fl", "fl-aggregatord", "fl-agentd")]
+    needed += [tests / name for name in ("bench_aggregate", "bench_bare_transfer", "bench_mcmahan")]
+    for program in needed:
         if not os.access(program, os.X_OK):
             stop(f"{program} is missing: cmake --preset release && cmake --build --preset release")
     return options
@@ -260,8 +261,9 @@ def main():
     options = parse_options()
     report = {"what": "figures of one machine", "quick": options.quick, "machine": machine(), "ok": True,
               "failed": [], "figures": {}}
-    if report["machine"]["load_average"][0] > 0.5 and not options.quick:
-        say(f"the load average is {report['machine']['load_average'][0]}: a busy machine's figures say little")
+    load = report["machine"]["load_average"][0]
+    if load > 0.5 and not options.quick:
+        say(f"the load average is {load}: figures say little")
     bench = Bench(options)
     for name in options.only:
         say(f"{name}: running")
