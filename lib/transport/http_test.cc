@@ -17,6 +17,7 @@ using base::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using std::string_literals::operator""s;
 
 TEST(Headers, CompareNamesWithoutCaseAndKeepTheirOrder) {
   Headers headers = {{"Accept", "a"}, {"X-One", "1"}, {"accept", "b"}};
@@ -93,10 +94,10 @@ TEST(Errors, OfOtherServersAreUnderstoodByTheirStatus) {
   EXPECT_THAT(StatusFromResponse(404, "<html>\nno"),
               StatusIs(Code::kNotFound, HasSubstr("HTTP status 404: <html>")));
   EXPECT_THAT(StatusFromResponse(502, ""), StatusIs(Code::kUnavailable, HasSubstr("502")));
-  for (const std::string body :
-       {"{}", "[]", "{\"error\": 3}", "{\"error\": {\"code\": 7}}",
-        "{\"error\": {\"code\": \"Ok\"}}", "{\"error\": {\"code\": \"Strange\"}}",
-        std::string(1000, '[').c_str()}) {
+  for (const std::string& body :
+       {"{}"s, "[]"s, "{\"error\": 3}"s, "{\"error\": {\"code\": 7}}"s,
+        "{\"error\": {\"code\": \"Ok\"}}"s, "{\"error\": {\"code\": \"Strange\"}}"s,
+        std::string(1000, '[')}) {
     EXPECT_EQ(StatusFromResponse(403, body).code(), Code::kPermissionDenied) << body;
   }
 }
