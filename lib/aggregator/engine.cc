@@ -157,11 +157,12 @@ base::Result<bool> Engine::Select(JobEntry& job) {
     for (const base::ClientName& client : core_.Eligible(state)) {
       if (!core_.IsConnected(client)) missing.push_back(client);
     }
-    const std::string reason = std::to_string(candidates->size()) + " of the " +
-                               std::to_string(needed) +
-                               " clients that a round needs are connected" +
-                               (missing.empty() ? "; no more match the job's selector"
-                                                : "; not connected: " + Join(missing, 5));
+    const std::string there = needed == 1 ? "no client is connected, and a round needs one"
+                                          : std::to_string(candidates->size()) + " of the " +
+                                                std::to_string(needed) +
+                                                " clients that a round needs are connected";
+    const std::string reason = there + (missing.empty() ? "; no more match the job's selector"
+                                                        : "; not connected: " + Join(missing, 5));
     if (now < *selecting_since_ + Deadline(state)) {
       job.blocked = reason;
       WakeAt(*selecting_since_ + Deadline(state));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text.h"
 
 namespace fl::aggregator {
 namespace {
@@ -235,13 +236,13 @@ EventLine Describe(const EventBody& body) {
           },
           [](const RoundStarted& e) {
             std::string text = "round " + std::to_string(e.round.value()) + " started with " +
-                               std::to_string(e.cohort.size()) + " clients";
+                               base::Count(static_cast<int64_t>(e.cohort.size()), "client");
             if (e.attempt > 0) text += ", retry " + std::to_string(e.attempt);
             return EventLine{"info", std::move(text)};
           },
           [](const UpdateAccepted& e) {
             std::string text = "update from client \"" + e.client.str() + "\" accepted";
-            if (e.samples) text += " (" + std::to_string(*e.samples) + " samples)";
+            if (e.samples) text += " (" + base::Count(*e.samples, "sample") + ")";
             return EventLine{"info", std::move(text)};
           },
           [](const ClientFailed& e) {
@@ -250,7 +251,7 @@ EventLine Describe(const EventBody& body) {
           [](const RoundClosed& e) { return EventLine{"info", "round closed: " + e.reason}; },
           [](const RoundMissed& e) { return EventLine{"warning", "round missed: " + e.reason}; },
           [](const RoundAggregated& e) {
-            return EventLine{"info", "aggregated " + std::to_string(e.contributors) + " updates"};
+            return EventLine{"info", "aggregated " + base::Count(e.contributors, "update")};
           },
           [](const RoundEvaluated& e) {
             std::string text = "evaluated: " + MetricsText(e.metrics);

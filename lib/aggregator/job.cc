@@ -2,17 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "spec/defaults.h"
 #include "spec/json.h"
 
 namespace fl::aggregator {
-namespace {
-
-std::string Count(int64_t count, std::string_view what) {
-  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
-}
-
-}  // namespace
 
 std::string_view Name(RoundPhase phase) {
   switch (phase) {
@@ -35,14 +29,15 @@ std::string_view Name(RoundPhase phase) {
 CollectDecision Decide(const Round& round, int64_t quorum, bool deadline_passed) {
   using Action = CollectDecision::Action;
   const std::string got = std::to_string(round.accepted) + " of " +
-                          Count(round.selected, "update") + " (quorum " + std::to_string(quorum) +
-                          ")";
+                          base::Count(round.selected, "update") + " (quorum " +
+                          std::to_string(quorum) + ")";
   if (round.selected - round.rejected < quorum) {
     std::string reason = round.selected < quorum
-                             ? "only " + Count(round.selected, "client") + " selected, quorum " +
-                                   std::to_string(quorum)
-                             : Count(round.rejected, "client") + " failed, so that the quorum of " +
-                                   std::to_string(quorum) + " cannot be reached";
+                             ? "only " + base::Count(round.selected, "client") +
+                                   " selected, quorum " + std::to_string(quorum)
+                             : base::Count(round.rejected, "client") +
+                                   " failed, so that the quorum of " + std::to_string(quorum) +
+                                   " cannot be reached";
     return {Action::kMiss, std::move(reason)};
   }
   const bool enough = round.accepted >= quorum && round.accepted > 0;
@@ -75,7 +70,7 @@ ConvergenceDecision Decide(const spec::Convergence& convergence,
       }
     }
     if (since >= *convergence.patience) {
-      return {true, convergence.metric + " has not got better for " + Count(since, "round")};
+      return {true, convergence.metric + " has not got better for " + base::Count(since, "round")};
     }
   }
   return {};
@@ -164,11 +159,11 @@ JobFinished JobState::Ending() const {
   if (object_.spec.aborted) return {false, "Aborted", "aborted by an administrator"};
   if (convergence_.converged) return {true, "Converged", convergence_.message};
   if (rounds_done_ >= object_.spec.rounds) {
-    return {true, "RoundsCompleted", "all " + Count(rounds_done_, "round") + " completed"};
+    return {true, "RoundsCompleted", base::AllOf(rounds_done_, "round") + " completed"};
   }
   return {false, "QuorumMissed",
           "round " + std::to_string(next_round().value()) + " was missed " +
-              Count(misses_, "time") + "; the last: " + last_miss_};
+              base::Count(misses_, "time") + "; the last: " + last_miss_};
 }
 
 base::Status JobState::RequirePhase(RoundPhase phase, std::string_view event) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "spec/json.h"
 
 namespace fl::aggregator {
@@ -66,8 +67,8 @@ std::vector<wire::Condition> Conditions(const JobEntry& job, const JobEntry* act
         Make("QuorumMet", met,
              met ? "EnoughUpdates"
                  : (last.phase == RoundPhase::kMissed ? "QuorumMissed" : "CollectingUpdates"),
-             std::to_string(last.accepted) + " of " + std::to_string(last.selected) +
-                 " updates in round " + std::to_string(last.number.value()),
+             std::to_string(last.accepted) + " of " + base::Count(last.selected, "update") +
+                 " in round " + std::to_string(last.number.value()),
              last.start));
   }
   if (state.object().spec.suspend) {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "base/text.h"
 
 namespace fl::trainer {
 namespace {
@@ -196,9 +197,9 @@ Result<std::vector<Rows>> SplitRows(const PartitionScheme& scheme, int64_t parts
   const int64_t shards_each = scheme.kind == PartitionKind::kShards ? scheme.shards : 1;
   if (shards_each > total / parts) {
     return InvalidArgument(
-        "a dataset of " + std::to_string(total) + " rows cannot be split into " +
-            std::to_string(parts) +
-            (shards_each > 1 ? " parts of " + std::to_string(shards_each) + " shards" : " parts"),
+        "a dataset of " + base::Count(total, "row") + " cannot be split into " +
+            base::Count(parts, "part") +
+            (shards_each > 1 ? " of " + std::to_string(shards_each) + " shards" : ""),
         "use fewer clients");
   }
   std::vector<Rows> split;

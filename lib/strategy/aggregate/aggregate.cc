@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "strategy/internal/state_file.h"
 #include "strategy/internal/tile_pass.h"
 #include "tensor/signature.h"
@@ -181,6 +182,11 @@ Result<internal::PassFiles> RunPasses(internal::PassInput input, const Aggregate
   return FailedPrecondition("no update with a weight is left");
 }
 
+Status AllRejected(size_t updates) {
+  return FailedPrecondition(base::AllOf(static_cast<int64_t>(updates), "update") +
+                            (updates == 1 ? " was" : " were") + " rejected");
+}
+
 Status AggregateSorted(const Rule& rule, const AggregateRequest& request,
                        const std::vector<Update>& updates, AggregateReport& report) {
   const tensor::Header* reference = nullptr;
@@ -216,7 +222,7 @@ Status AggregateSorted(const Rule& rule, const AggregateRequest& request,
                               "check that the clients have data and report their samples");
   }
   if (weighted.empty()) {
-    return FailedPrecondition("all " + std::to_string(updates.size()) + " updates were rejected");
+    return AllRejected(updates.size());
   }
 
   Result<internal::PassFiles> files = RunPasses(input, request, weighted, report.rejected);
@@ -225,7 +231,7 @@ Status AggregateSorted(const Rule& rule, const AggregateRequest& request,
     report.total_weight += update.weight;
   }
   if (weighted.empty() && weightless.empty()) {
-    return FailedPrecondition("all " + std::to_string(updates.size()) + " updates were rejected");
+    return AllRejected(updates.size());
   }
   if (!files.ok()) return files.status();
   if (files->state) {

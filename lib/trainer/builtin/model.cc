@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text.h"
 #include "tensor/dtype.h"
 
 namespace fl::trainer::builtin {
@@ -61,7 +62,8 @@ Result<std::vector<Layer>> Model::LayersOf(const tensor::Header& header) {
     layers.push_back(layer);
   }
   if (layers.empty() || 2 * layers.size() != header.tensors().size()) {
-    return NotOurs("it has " + std::to_string(header.tensors().size()) + " tensors");
+    return NotOurs("it has " +
+                   base::Count(static_cast<int64_t>(header.tensors().size()), "tensor"));
   }
   return layers;
 }
