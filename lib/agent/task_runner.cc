@@ -4,8 +4,10 @@
 #include <cmath>
 #include <utility>
 
+#include "agent/public_reason.h"
 #include "base/file_digest.h"
 #include "obs/log.h"
+#include "trainer/dataset.h"
 #include "wire/paths.h"
 
 namespace fl::agent {
@@ -84,12 +86,15 @@ bool TaskRunner::Run(const wire::Task& task, base::Instant received, const TaskS
   if (delivery.ok() && delivery->kind == Delivery::Kind::kRefused) {
     failure = delivery->status.WithContext("the aggregator refused it");
   }
+  if (failure.code() == base::Code::kResourceExhausted) {
+    failure = failure.WithHint("free some space on the client's disk");
+  }
   if (!failure.ok() && !called_off) {
     obs::Error("task failed", {{"client", client},
                                {"task", task.Key()},
                                {"reason", failure.message()},
                                {"hint", failure.hint()}});
-    delivery = sender_.SendFailure(task, failure, stop);
+    delivery = sender_.SendFailure(task, PublicReason(failure, LocalPaths()), stop);
     if (delivery.ok() && delivery->kind == Delivery::Kind::kAccepted) return true;
   }
   if (!delivery.ok()) {
@@ -242,6 +247,17 @@ base::Digest TaskRunner::CauseOf(const wire::Task& task) const {
     }
   }
   return base::Digest::Of(text);
+}
+
+std::vector<base::Path> TaskRunner::LocalPaths() const {
+  std::vector<base::Path> paths = {options_.folder};
+  const Result<trainer::DatasetSpec> dataset = trainer::DatasetSpec::Parse(options_.client.dataset);
+  if (dataset.ok()) paths.emplace_back(dataset->path);
+  for (const auto& [name, trainer] : options_.trainers) {
+    paths.insert(paths.end(), trainer.command.begin(), trainer.command.end());
+    if (trainer.working_directory) paths.push_back(*trainer.working_directory);
+  }
+  return paths;
 }
 
 Status TaskRunner::Forget() const {

@@ -62,6 +62,8 @@ class TaskRunner {
   base::Result<trainer::Trainer*> FindTrainer(const wire::Task& task);
   base::Digest CauseOf(const wire::Task& task) const;
   base::Status Forget() const;
+  /// Files and folders whose places are nobody's business but this machine's.
+  std::vector<base::Path> LocalPaths() const;
 
   const Options options_;
   const base::Path weights_;

@@ -84,12 +84,10 @@ Result<Delivery> UpdateSender::SendEvaluation(const wire::Task& task, wire::Eval
              JsonRequest(wire::ToJson(report)), stop);
 }
 
-Result<Delivery> UpdateSender::SendFailure(const wire::Task& task, const base::Status& why,
+Result<Delivery> UpdateSender::SendFailure(const wire::Task& task, std::string reason,
                                            const TaskStop& stop) {
   const wire::FailureReport report{
-      .kind = task.kind,
-      .attempt = task.attempt,
-      .reason = why.hint().empty() ? why.message() : why.message() + "; " + why.hint()};
+      .kind = task.kind, .attempt = task.attempt, .reason = std::move(reason)};
   return Put(wire::FailurePath(task.job, task.round, session_.client()),
              JsonRequest(wire::ToJson(report)), stop);
 }

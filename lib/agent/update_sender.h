@@ -45,8 +45,8 @@ class UpdateSender {
                                     const base::Path& weights, const TaskStop& stop);
   base::Result<Delivery> SendEvaluation(const wire::Task& task, wire::EvaluationReport report,
                                         const TaskStop& stop);
-  /// Says that this client gives the task up. Only message and hint of `why` leave the machine.
-  base::Result<Delivery> SendFailure(const wire::Task& task, const base::Status& why,
+  /// Says that this client gives the task up, and why (see PublicReason).
+  base::Result<Delivery> SendFailure(const wire::Task& task, std::string reason,
                                      const TaskStop& stop);
 
  private:

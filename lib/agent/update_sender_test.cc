@@ -124,9 +124,7 @@ TEST_F(UpdateSenderTest, LateAndRefusedAreToldApart) {
 
 TEST_F(UpdateSenderTest, AFailureSaysWhyAndWhatToDo) {
   task_.kind = wire::TaskKind::kEvaluate;
-  EXPECT_THAT(
-      sender_.SendFailure(task_, base::FailedPrecondition("it crashed", "look at the log"), {}),
-      base::IsOk());
+  EXPECT_THAT(sender_.SendFailure(task_, "it crashed; look at the log", {}), base::IsOk());
   EXPECT_EQ(sent_.back().url, "https://a/v1/jobs/digits/rounds/3/failures/c");
   ASSERT_OK_AND_ASSIGN(const wire::FailureReport report,
                        wire::FailureReportFromJson(std::get<std::string>(sent_.back().body)));
