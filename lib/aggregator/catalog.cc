@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "obs/log.h"
 #include "spec/json.h"
 
 namespace fl::aggregator {
@@ -21,6 +22,27 @@ base::Result<std::vector<spec::FederatedClient>> ReadClients(
   return clients;
 }
 
+std::string ModelEntry(const spec::FederatedModel& model) {
+  return base::DumpJson(json{{"type", "model"}, {"object", spec::ToJson(model)}});
+}
+
+std::string ClientsEntry(int64_t revision,
+                         const std::map<base::ClientName, spec::FederatedClient>& clients) {
+  json texts = json::array();
+  for (const auto& [name, client] : clients) texts.push_back(spec::ToJson(client));
+  return base::DumpJson(
+      json{{"type", "clients"}, {"revision", revision}, {"objects", std::move(texts)}});
+}
+
+std::string JobEntryOf(std::string_view type, const base::JobName& job) {
+  return base::DumpJson(json{{"type", type}, {"name", job.str()}});
+}
+
+std::string ClientEntry(std::string_view type, const base::ClientName& client,
+                        const std::string& value) {
+  return base::DumpJson(json{{"type", type}, {"name", client.str()}, {"value", value}});
+}
+
 }  // namespace
 
 base::Result<Catalog> Catalog::Open(const base::Path& path) {
@@ -30,6 +52,7 @@ base::Result<Catalog> Catalog::Open(const base::Path& path) {
     const base::Status status = catalog.Apply(line);
     if (!status.ok()) return status.WithContext(path.string());
   }
+  catalog.Compact();
   return catalog;
 }
 
@@ -77,11 +100,43 @@ base::Status Catalog::Apply(const std::string& line) {
   return base::OkStatus();
 }
 
+std::vector<std::string> Catalog::Entries() const {
+  std::vector<std::string> entries;
+  if (model_) entries.push_back(ModelEntry(*model_));
+  if (clients_revision_ != 0 || !clients_.empty()) {
+    entries.push_back(ClientsEntry(clients_revision_, clients_));
+  }
+  for (const base::JobName& job : jobs_) entries.push_back(JobEntryOf("job-added", job));
+  // A key that is bound ends a token, so that those that still wait come after.
+  for (const auto& [client, key] : bound_keys_) {
+    entries.push_back(ClientEntry("key-bound", client, key));
+  }
+  for (const auto& [client, token] : join_tokens_) {
+    entries.push_back(ClientEntry("join-token", client, token.ToString()));
+  }
+  return entries;
+}
+
+void Catalog::Compact() {
+  if (journal_.size() < compact_at_) return;
+  const std::vector<std::string> entries = Entries();
+  uint64_t living = 0;
+  for (const std::string& entry : entries) living += entry.size();
+  if (journal_.size() > 2 * living) {
+    const base::Status compacted = journal_.Replace(entries);
+    if (!compacted.ok()) {
+      obs::Warning("the catalog's journal could not be made smaller", {{"reason", compacted}});
+    }
+  }
+  // Written anew each time it has doubled, an entry is written a bounded number of times.
+  compact_at_ = std::max(kCompactAt, 2 * journal_.size());
+}
+
 base::Status Catalog::SetModel(const spec::FederatedModel& model) {
   if (model_ == model) return base::OkStatus();
-  FL_RETURN_IF_ERROR(journal_.Append(
-      base::DumpJson(json{{"type", "model"}, {"object", spec::ToJson(model)}}), true));
+  FL_RETURN_IF_ERROR(journal_.Append(ModelEntry(model), true));
   model_ = model;
+  Compact();
   return base::OkStatus();
 }
 
@@ -94,10 +149,8 @@ base::Status Catalog::SetClients(int64_t revision,
                                     "read the clients again and send a higher revision");
   }
   std::map<base::ClientName, spec::FederatedClient> next;
-  json texts = json::array();
   for (const spec::FederatedClient& client : clients) {
     next[base::ClientName(client.metadata.name)] = client;
-    texts.push_back(spec::ToJson(client));
   }
   if (next == clients_) {
     clients_revision_ = revision;
@@ -108,26 +161,24 @@ base::Status Catalog::SetClients(int64_t revision,
         "revision " + std::to_string(revision) + " was given before, with other clients",
         "read the clients again and send a higher revision");
   }
-  FL_RETURN_IF_ERROR(journal_.Append(
-      base::DumpJson(
-          json{{"type", "clients"}, {"revision", revision}, {"objects", std::move(texts)}}),
-      true));
+  FL_RETURN_IF_ERROR(journal_.Append(ClientsEntry(revision, next), true));
   clients_ = std::move(next);
   clients_revision_ = revision;
+  Compact();
   return base::OkStatus();
 }
 
 base::Status Catalog::AddJob(const base::JobName& job) {
-  FL_RETURN_IF_ERROR(
-      journal_.Append(base::DumpJson(json{{"type", "job-added"}, {"name", job.str()}}), true));
+  FL_RETURN_IF_ERROR(journal_.Append(JobEntryOf("job-added", job), true));
   jobs_.push_back(job);
+  Compact();
   return base::OkStatus();
 }
 
 base::Status Catalog::RemoveJob(const base::JobName& job) {
-  FL_RETURN_IF_ERROR(
-      journal_.Append(base::DumpJson(json{{"type", "job-removed"}, {"name", job.str()}}), true));
+  FL_RETURN_IF_ERROR(journal_.Append(JobEntryOf("job-removed", job), true));
   std::erase(jobs_, job);
+  Compact();
   return base::OkStatus();
 }
 
@@ -151,11 +202,9 @@ base::Status Catalog::AddJoinToken(const base::ClientName& client, const base::D
   if (KeyOf(client)) {
     return base::FailedPrecondition("client \"" + client.str() + "\" has a key already");
   }
-  FL_RETURN_IF_ERROR(journal_.Append(
-      base::DumpJson(
-          json{{"type", "join-token"}, {"name", client.str()}, {"value", token.ToString()}}),
-      true));
+  FL_RETURN_IF_ERROR(journal_.Append(ClientEntry("join-token", client, token.ToString()), true));
   join_tokens_[client] = token;
+  Compact();
   return base::OkStatus();
 }
 
@@ -167,12 +216,10 @@ base::Status Catalog::BindKey(const base::ClientName& client, const std::string&
         "the join token is not valid for client \"" + client.str() + "\", or was used",
         "ask an administrator for a new one");
   }
-  FL_RETURN_IF_ERROR(journal_.Append(
-      base::DumpJson(
-          json{{"type", "key-bound"}, {"name", client.str()}, {"value", key.ToOpenSsh()}}),
-      true));
+  FL_RETURN_IF_ERROR(journal_.Append(ClientEntry("key-bound", client, key.ToOpenSsh()), true));
   bound_keys_[client] = key.ToOpenSsh();
   join_tokens_.erase(client);
+  Compact();
   return base::OkStatus();
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 /// What administrators gave the aggregator: the model, the clients, the names of the jobs in their
-/// order; and the keys that join tokens bound. Kept in a journal.
+/// order; and the keys that join tokens bound. Kept in a journal, which is written anew when it has
+/// grown to a multiple of what still counts.
 
 #include <map>
 #include <optional>
@@ -20,6 +21,8 @@ namespace fl::aggregator {
 class Catalog {
  public:
   static base::Result<Catalog> Open(const base::Path& path);
+  /// A smaller journal is left alone.
+  static constexpr uint64_t kCompactAt = 64 << 10;
 
   const std::optional<spec::FederatedModel>& model() const { return model_; }
   base::Status SetModel(const spec::FederatedModel& model);
@@ -47,8 +50,14 @@ class Catalog {
  private:
   explicit Catalog(Journal journal) : journal_(std::move(journal)) {}
   base::Status Apply(const std::string& line);
+  /// The fewest entries from which this state is folded.
+  std::vector<std::string> Entries() const;
+  /// Drops from the journal what no longer counts, once that is most of it. Where that fails (a
+  /// full disk) the journal stays as it is, for the next time.
+  void Compact();
 
   Journal journal_;
+  uint64_t compact_at_ = kCompactAt;  // bytes of the journal
   std::optional<spec::FederatedModel> model_;
   std::map<base::ClientName, spec::FederatedClient> clients_;
   int64_t clients_revision_ = 0;

@@ -28,6 +28,14 @@ class Journal {
   /// (kResourceExhausted on a full disk) the file is as before.
   base::Status Append(std::string_view json, bool sync);
 
+  /// Replaces all lines by these, so that a crash leaves the old ones or the new. After an error
+  /// the journal goes on with what the file has: the old lines, but the new where only the sync of
+  /// the folder failed.
+  base::Status Replace(const std::vector<std::string>& lines);
+
+  /// Bytes of all lines.
+  uint64_t size() const { return size_; }
+
  private:
   Journal(base::UniqueFd fd, base::Path path, uint64_t size)
       : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
