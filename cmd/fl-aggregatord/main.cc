@@ -53,7 +53,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--admin-token-file", flags.token_file, "File with the administrators' token")
       ->required();
   app.add_option("--port-file", flags.port_file, "Where to write address and ports as JSON");
-  app.add_option("--trainers", flags.trainers, "Programs that may evaluate here, JSON file");
+  app.add_option("--trainers", flags.trainers, "Programs that may evaluate here, YAML file");
   app.add_option("--data-dir", flags.data_dir, "Where relative file: URIs of models and jobs start")
       ->capture_default_str();
   app.add_option("--threads", flags.threads, "Threads for aggregation; 0: one a processor")

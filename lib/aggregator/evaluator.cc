@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "spec/value.h"
+#include "spec/yaml_tree.h"
 #include "trainer/builtin.h"
 #include "trainer/evaluate.h"
 
@@ -13,6 +14,8 @@ namespace fl::aggregator {
 namespace {
 
 using Metrics = std::map<std::string, double>;
+
+constexpr double kLongestTimeout = 30.0 * 24 * 3600;  // seconds
 
 base::Result<Metrics> EvaluateBuiltin(const spec::FederatedLearningJob& job,
                                       const base::Path& model, const base::Path& data_dir,
@@ -60,21 +63,36 @@ base::Result<Metrics> EvaluateByProgram(const trainer::ProcessTrainerOptions& pr
 
 base::Result<EvaluationPrograms> ReadEvaluationPrograms(const base::Path& path) {
   FL_ASSIGN_OR_RETURN(const std::string text, base::ReadFile(path, 1 << 20));
-  FL_ASSIGN_OR_RETURN(const nlohmann::json json, base::ParseJson(text, path.string()));
-  if (!json.is_object()) return base::InvalidArgument(path.string() + ": must be a JSON object");
+  FL_ASSIGN_OR_RETURN(const spec::Value tree, spec::ParseYamlTree(text, path.string()));
+  // Agents take a file whose entries are below `trainers` too.
+  const spec::Value* const inner = tree.Find("trainers");
+  const spec::Value& entries =
+      inner != nullptr && inner->Find("command") == nullptr ? *inner : tree;
+  if (!entries.is_map()) {
+    return base::InvalidArgument(path.string() + ": must be a map of programs by name");
+  }
+  FL_ASSIGN_OR_RETURN(const nlohmann::json json, base::ParseJson(entries.ToJson(), path.string()));
   EvaluationPrograms programs;
   for (const auto& [name, entry] : json.items()) {
     base::JsonReader reader(entry, path.string() + ": " + name);
     trainer::ProcessTrainerOptions options;
-    int64_t seconds = 0;
+    double seconds = 0;
     std::optional<std::string> folder;
     reader.Required("command", &options.command);
     reader.Optional("worker", &options.worker);
     reader.Optional("timeoutSeconds", &seconds);
+    reader.Optional("env", &options.env);
     reader.Optional("workingDirectory", &folder);
     FL_RETURN_IF_ERROR(reader.status());
-    options.time_limit = std::chrono::seconds(seconds);
-    if (folder) options.working_directory = *folder;
+    if (options.command.empty() || !(seconds >= 0 && seconds < kLongestTimeout)) {
+      return base::InvalidArgument(path.string() + ": " + name +
+                                   (options.command.empty()
+                                        ? ".command must name a program"
+                                        : ".timeoutSeconds must be between 0 and 30 days"));
+    }
+    options.time_limit =
+        std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
+    if (folder) options.working_directory = std::filesystem::absolute(path).parent_path() / *folder;
     programs[name] = std::move(options);
   }
   return programs;

@@ -15,8 +15,10 @@ namespace fl::aggregator {
 /// never from the wire.
 using EvaluationPrograms = std::map<std::string, trainer::ProcessTrainerOptions>;
 
-/// Reads the file that `--trainers` names: `NAME: {command: [...], worker: bool, timeoutSeconds:
-/// N}` as JSON or YAML text that is JSON. kInvalidArgument.
+/// Reads the file that `--trainers` names, YAML or JSON, the same that agents take: `NAME:
+/// {command:
+/// [...], worker: bool, timeoutSeconds: N, env: {...}, workingDirectory: PATH}`, or that below
+/// `trainers`. Relative paths start at the file's folder. kInvalidArgument names the line or field.
 base::Result<EvaluationPrograms> ReadEvaluationPrograms(const base::Path& path);
 
 /// Built-in trainers are evaluated in this process, others by their program. `work_dir` takes task
