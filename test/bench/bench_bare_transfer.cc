@@ -184,6 +184,7 @@ int main(int argc, char** argv) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  SSL_CTX_free(context);
   std::printf("{\"bench\":\"bare_transfer\",\"clients\":%d,\"bytes\":%zu,\"seconds\":%.3f}\n",
               clients, bytes, seconds);
   return ok ? 0 : 1;
