@@ -67,8 +67,8 @@ base::Result<std::string> ReadInput(Context& context, const std::string& file, u
   return text;
 }
 
-base::Result<spec::ParseResult> ReadObjects(Context& context,
-                                            const std::vector<std::string>& files) {
+base::Result<spec::ParseResult> ReadObjects(Context& context, const std::vector<std::string>& files,
+                                            spec::AgentKeys keys) {
   FL_ASSIGN_OR_RETURN(const std::vector<std::string> expanded, ExpandFolders(files));
   if (std::count(expanded.begin(), expanded.end(), "-") > 1) {
     return base::InvalidArgument("standard input (-) can be read only once");
@@ -80,7 +80,7 @@ base::Result<spec::ParseResult> ReadObjects(Context& context,
   }
   std::vector<spec::NamedText> named;
   for (size_t i = 0; i < expanded.size(); ++i) named.push_back({expanded[i], texts[i]});
-  return spec::ParseYaml(named);
+  return spec::ParseYaml(named, keys);
 }
 
 Option FilenameFlag(std::vector<std::string>* to) {

@@ -24,8 +24,8 @@ base::Result<std::string> ReadInput(Context& context, const std::string& file,
 /// The objects of all `files` as one set. A folder stands for its *.yaml, *.yml and *.json, by
 /// name. kInvalidArgument where a file cannot be read or there is no file; what is wrong inside is
 /// in the result.
-base::Result<spec::ParseResult> ReadObjects(Context& context,
-                                            const std::vector<std::string>& files);
+base::Result<spec::ParseResult> ReadObjects(Context& context, const std::vector<std::string>& files,
+                                            spec::AgentKeys keys = spec::AgentKeys::kGiven);
 
 /// The flag -f of commands that read objects.
 Option FilenameFlag(std::vector<std::string>* to);

@@ -128,9 +128,4 @@ std::string FormatAge(base::Time then, base::Time now) {
   return std::to_string(hours / 24) + "d";
 }
 
-std::string Count(int64_t count, std::string_view singular, std::string_view plural) {
-  const std::string many = plural.empty() ? std::string(singular) + "s" : std::string(plural);
-  return std::to_string(count) + " " + (count == 1 ? std::string(singular) : many);
-}
-
 }  // namespace fl::cli

@@ -60,7 +60,5 @@ std::string FormatMetrics(const std::map<std::string, double>& metrics);
 std::string FormatBytes(uint64_t bytes);
 /// "5m", "3h12m", "2d": how long before `now` that was; "" for an unset time.
 std::string FormatAge(base::Time then, base::Time now);
-/// "1 version", "2 versions".
-std::string Count(int64_t count, std::string_view singular, std::string_view plural = "");
 
 }  // namespace fl::cli

@@ -1,5 +1,6 @@
 #include "cli/status_view.h"
 
+#include "base/text.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
 
@@ -48,7 +49,7 @@ std::string ClientLine(const wire::RoundClient& client, size_t width, const Styl
   std::string line = style.Draw(IconOf(client)) + " " + client.name +
                      std::string(width - DisplayWidth(client.name), ' ');
   AddPart(&line, client.state);
-  if (client.samples > 0) AddPart(&line, Count(client.samples, "sample"));
+  if (client.samples > 0) AddPart(&line, base::Count(client.samples, "sample"));
   AddPart(&line, client.reason);
   return line;
 }
@@ -75,7 +76,8 @@ std::string StatusTree(const wire::JobView& job, const std::vector<wire::RoundSt
   const size_t first = options.all_rounds || rounds.size() <= kShown ? 0 : rounds.size() - kShown;
   if (first > 0) {
     text += std::string(style.Branch(false)) +
-            style.Paint(Ink::kDim, Count(static_cast<int64_t>(first), "earlier round")) + "\n";
+            style.Paint(Ink::kDim, base::Count(static_cast<int64_t>(first), "earlier round")) +
+            "\n";
   }
   for (size_t i = first; i < rounds.size(); ++i) {
     const bool last = i + 1 == rounds.size();

@@ -12,6 +12,8 @@ namespace {
 
 class Reader {
  public:
+  explicit Reader(AgentKeys keys) : keys_(keys) {}
+
   void ReadText(const NamedText& text) {
     const size_t first = result_.problems.size();
     for (const internal::Tree& tree : internal::ReadYaml(text.text)) {
@@ -67,7 +69,7 @@ class Reader {
   }
 
   void Add(const Value& tree, const std::string& path, std::string_view source, bool usable) {
-    std::optional<Object> object = internal::ReadObject(tree, path, result_.problems);
+    std::optional<Object> object = internal::ReadObject(tree, path, result_.problems, keys_);
     if (!object || !usable) return;
     const ObjectMeta& metadata = MetadataOf(*object);
     const std::string key = std::string(KindOf(*object)) + " " +
@@ -84,6 +86,7 @@ class Reader {
     result_.documents.push_back({*std::move(object), std::string(source), tree.line()});
   }
 
+  const AgentKeys keys_;
   ParseResult result_;
   std::map<std::string, std::string> seen_;
 };
@@ -94,8 +97,8 @@ ParseResult ParseYaml(std::string_view text, std::string_view source) {
   return ParseYaml({NamedText{source, text}});
 }
 
-ParseResult ParseYaml(const std::vector<NamedText>& texts) {
-  Reader reader;
+ParseResult ParseYaml(const std::vector<NamedText>& texts, AgentKeys keys) {
+  Reader reader(keys);
   for (const NamedText& text : texts) reader.ReadText(text);
   return reader.Take();
 }

@@ -9,6 +9,7 @@
 
 #include "spec/problem.h"
 #include "spec/types.h"
+#include "spec/validate.h"
 
 namespace fl::spec {
 
@@ -47,6 +48,6 @@ struct NamedText {
   std::string_view source;
   std::string_view text;
 };
-ParseResult ParseYaml(const std::vector<NamedText>& texts);
+ParseResult ParseYaml(const std::vector<NamedText>& texts, AgentKeys keys = AgentKeys::kGiven);
 
 }  // namespace fl::spec

@@ -250,6 +250,27 @@ TEST(ParseYaml, OneNameTwiceIsAProblemAlsoAcrossFiles) {
   EXPECT_THAT(result.documents, SizeIs(2));
 }
 
+TEST(ParseYaml, AnAgentNeedsNoKeyWhereKeysAreMade) {
+  const auto client = [](const std::string& spec) {
+    return "apiVersion: kubefl.dev/v1alpha1\nkind: FederatedClient\nmetadata: {name: a}\nspec: " +
+           spec + "\n";
+  };
+  const auto read = [](const std::string& text, AgentKeys keys) {
+    return Names(ParseYaml({NamedText{"f", text}}, keys));
+  };
+  const std::string keyless = client("{type: Agent}");
+  EXPECT_THAT(read(keyless, AgentKeys::kMade), ElementsAre("a"));
+  EXPECT_THAT(read(keyless, AgentKeys::kGiven),
+              ElementsAre(HasSubstr("spec.publicKey: is required for type Agent")));
+  // All else is checked as ever.
+  EXPECT_THAT(read(client("{type: Agent, publicKey: nonsense}"), AgentKeys::kMade),
+              ElementsAre(HasSubstr("spec.publicKey")));
+  EXPECT_THAT(read(client("{type: Agent, pod: {image: i}}"), AgentKeys::kMade),
+              ElementsAre(HasSubstr("spec.pod")));
+  EXPECT_THAT(read(client("{type: Agent, colour: red}"), AgentKeys::kMade),
+              ElementsAre(HasSubstr("spec.colour")));
+}
+
 TEST(ParseYaml, B45_MergeKeysAreHonouredAndTheMapsOwnKeysWin) {
   const std::string text =
       "apiVersion: kubefl.dev/v1alpha1\nkind: FederatedLearningJob\nmetadata: {name: a}\nspec:\n"

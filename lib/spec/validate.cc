@@ -13,10 +13,10 @@ Problems Validate(const FederatedModel& model) {
   return problems;
 }
 
-Problems Validate(const FederatedClient& client) {
+Problems Validate(const FederatedClient& client, AgentKeys keys) {
   Problems problems;
   internal::CheckFields(client, problems);
-  internal::CheckClientRules(client, internal::RuleReport(problems));
+  internal::CheckClientRules(client, keys, internal::RuleReport(problems));
   return problems;
 }
 

@@ -10,10 +10,13 @@
 
 namespace fl::spec {
 
+/// Whether an agent's FederatedClient must say its key, or whoever reads it makes one (`fl run`).
+enum class AgentKeys { kGiven, kMade };
+
 /// All that is wrong with the object, by path; source and line are not set. Defaults need not be
 /// applied, and applying them brings no new problem.
 Problems Validate(const FederatedModel& model);
-Problems Validate(const FederatedClient& client);
+Problems Validate(const FederatedClient& client, AgentKeys keys = AgentKeys::kGiven);
 Problems Validate(const FederatedLearningJob& job);
 Problems Validate(const Object& object);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
@@ -89,8 +90,8 @@ base::Result<std::string> DescribeClient(JobsClient& client, const std::string& 
                      "\nLast seen:   " + (status.last_seen.empty() ? "never" : status.last_seen) +
                      "\nSoftware:    " + (status.software.empty() ? "-" : status.software) +
                      "\nTask:        " + (status.task.empty() ? "-" : status.task) +
-                     "\nAccepted:    " + Count(status.rounds_accepted, "round") +
-                     "\nRejected:    " + Count(status.rounds_rejected, "round") + "\n";
+                     "\nAccepted:    " + base::Count(status.rounds_accepted, "round") +
+                     "\nRejected:    " + base::Count(status.rounds_rejected, "round") + "\n";
   if (!status.last_error.empty()) text += "Last error:  " + status.last_error + "\n";
   std::string labels;
   for (const auto& [key, value] : status.labels) labels += key + "=" + value + "\n";

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "cli/commands/commands.h"
 #include "cli/input.h"
@@ -68,7 +69,8 @@ void CheckProcessor(Findings* findings) {
 #endif
   const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
   findings->push_back({Verdict::kOk, "processor",
-                       Count(processors, "core") + (features.empty() ? "" : "," + features), ""});
+                       base::Count(processors, "core") + (features.empty() ? "" : "," + features),
+                       ""});
 }
 
 void CheckDisk(const std::string& subject, const base::Path& path, Findings* findings) {
@@ -135,7 +137,8 @@ void CheckRegistry(const std::string& uri, Findings* findings) {
     return;
   }
   findings->push_back({Verdict::kOk, "registry",
-                       uri + ": " + Count(static_cast<int64_t>(models->size()), "model"), ""});
+                       uri + ": " + base::Count(static_cast<int64_t>(models->size()), "model"),
+                       ""});
   for (const base::ModelName& model : *models) {
     const auto store = registry::OpenStore(uri, model);
     if (!store.ok()) continue;
@@ -178,7 +181,7 @@ void CheckAggregator(const Context& context, const std::string& url, Findings* f
                        status->software + ", model " +
                            (status->model.empty() ? "none yet" : "\"" + status->model + "\"") +
                            ", " + std::to_string(status->connected) + "/" +
-                           Count(status->clients, "client") + " connected",
+                           base::Count(status->clients, "client") + " connected",
                        ""});
   const base::Status admin =
       client->Call("GET", std::string(wire::kClientsPath) + "?objects=1").status();
@@ -236,7 +239,7 @@ base::Status Doctor(const std::string& output, Context& context) {
   document.data = spec::Value::Map{{"checks", std::move(items)}, {"ok", failures == 0}};
   FL_RETURN_IF_ERROR(format.Print(context, document));
   if (failures == 0) return base::OkStatus();
-  return base::FailedPrecondition(Count(failures, "check") + " failed");
+  return base::FailedPrecondition(base::Count(failures, "check") + " failed");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
@@ -31,7 +32,7 @@ base::Status Collect(const Options& options, Context& context) {
     document.text += document.names.back() + (options.dry_run ? " would be pruned\n" : " pruned\n");
   }
   document.text += std::string(options.dry_run ? "would remove " : "removed ") +
-                   Count(static_cast<int64_t>(report.blobs), "blob") + ", " +
+                   base::Count(static_cast<int64_t>(report.blobs), "blob") + ", " +
                    FormatBytes(report.bytes) + "\n";
   document.data = spec::Value::Map{{"blobs", static_cast<int64_t>(report.blobs)},
                                    {"bytes", static_cast<int64_t>(report.bytes)},

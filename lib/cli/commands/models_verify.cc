@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/job_view.h"
 #include "cli/output.h"
@@ -51,15 +52,16 @@ base::Status Verify(const Options& options, Context& context) {
                        {"records", report.records},
                        {"unreferencedBlobs", static_cast<int64_t>(report.unreferenced_blobs)},
                        {"versions", report.versions}};
-  const std::string checked = Count(report.versions, "version") + ", " +
-                              Count(report.records, "record") + ", " + FormatBytes(report.bytes);
+  const std::string checked = base::Count(report.versions, "version") + ", " +
+                              base::Count(report.records, "record") + ", " +
+                              FormatBytes(report.bytes);
   if (report.ok()) document.text += "model/" + model.str() + " is intact: " + checked + "\n";
   FL_RETURN_IF_ERROR(format.Print(context, document));
   if (format.ForPeople() && report.history_absent) {
     context.err << "fl: note: the history is absent: these versions were copied without it\n";
   }
   if (report.ok()) return base::OkStatus();
-  return base::DataLoss(Count(static_cast<int64_t>(report.problems.size()), "problem") +
+  return base::DataLoss(base::Count(static_cast<int64_t>(report.problems.size()), "problem") +
                             " in model \"" + model.str() + "\" (" + checked + " checked)",
                         "restore what is damaged from a copy, or roll back to a version before it");
 }

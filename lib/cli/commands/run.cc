@@ -8,7 +8,8 @@ namespace fl::cli {
 namespace {
 
 base::Status Run(const RunOptions& options, Context& context) {
-  FL_ASSIGN_OR_RETURN(const spec::ParseResult objects, ReadObjects(context, options.files));
+  FL_ASSIGN_OR_RETURN(const spec::ParseResult objects,
+                      ReadObjects(context, options.files, spec::AgentKeys::kMade));
   FL_RETURN_IF_ERROR(spec::ToStatus(objects.problems));
   if (options.clients_per_process < 1) {
     return base::InvalidArgument("--clients-per-process must be at least 1");
@@ -28,11 +29,11 @@ Command RunCommand() {
       .summary = "Train a model here: the aggregator and every agent as processes of this machine",
       .description =
           "Takes the same files as a cluster. Each FederatedClient becomes an agent with its own\n"
-          "dataset; the aggregator, a private CA and all keys are made as needed. Every version\n"
-          "ends up in the registry. Ctrl-C stops cleanly, and the same command goes on; a job "
-          "that\n"
-          "has succeeded is not run again. A trainer with a command is run as that command.\n"
-          "Relative file: URIs start at the folder of the YAML file.",
+          "dataset; the aggregator, a private CA and all keys are made as needed (none of them\n"
+          "has to have a publicKey). Every version ends up in the registry. Ctrl-C stops cleanly,\n"
+          "and the same command goes on; a job that has succeeded is not run again. A trainer\n"
+          "with a command is run as that command. Relative file: URIs start at the folder of the\n"
+          "YAML file.",
       .examples = {{"The demo", "fl run -f manifests/examples/digits"},
                    {"Ten agents on parts of one file",
                     "fl run -f model.yaml -f job.yaml --clients 10 --dataset file:train.csv "

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -47,8 +48,9 @@ base::Status Submit(const Options& options, Context& context) {
   FL_ASSIGN_OR_RETURN(const spec::ParseResult parsed, ReadObjects(context, options.files));
   if (!parsed.problems.empty()) {
     for (const spec::Problem& problem : parsed.problems) context.err << problem.ToString() << "\n";
-    return base::InvalidArgument(Count(static_cast<int64_t>(parsed.problems.size()), "problem") +
-                                 " found; nothing was submitted");
+    return base::InvalidArgument(
+        base::Count(static_cast<int64_t>(parsed.problems.size()), "problem") +
+        " found; nothing was submitted");
   }
   if (parsed.documents.empty()) {
     return base::InvalidArgument("nothing to submit: the input holds no objects");

@@ -1,6 +1,7 @@
 #include <memory>
 #include <set>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -51,8 +52,8 @@ base::Status Validate(const Options& options, Context& context) {
   }
   FL_RETURN_IF_ERROR(format.Print(context, document));
   if (!result.problems.empty()) {
-    return base::InvalidArgument(Count(static_cast<int64_t>(result.problems.size()), "problem") +
-                                 " found");
+    return base::InvalidArgument(
+        base::Count(static_cast<int64_t>(result.problems.size()), "problem") + " found");
   }
   if (result.documents.empty()) {
     return base::InvalidArgument(

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/job_view.h"
 #include "cli/job_watch.h"
@@ -47,7 +48,7 @@ base::Result<bool> Reached(const Goal& goal, const wire::JobView& job) {
   if (goal.kind == Goal::Kind::kFailed && !succeeded) return true;
   std::string message = "job \"" + JobNameOf(job).str() + "\" " +
                         (succeeded ? "succeeded" : "failed") + " after " +
-                        std::to_string(job.status.rounds_done) + " rounds";
+                        base::Count(job.status.rounds_done, "round");
   const std::string reason = ReasonOf(job.status);
   if (!reason.empty()) message += ": " + reason;
   return base::FailedPrecondition(std::move(message));

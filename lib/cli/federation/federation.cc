@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/federation/progress.h"
 #include "cli/federation/supervisor.h"
 #include "cli/federation/workspace.h"
@@ -205,7 +206,7 @@ class Federation {
           supervisor_.Start("the agent of " + process, Daemon("fl-agentd", arguments, process)));
     }
     progress_.Say("aggregator at " + url_ + ", " +
-                  Count(static_cast<int64_t>(plan_.clients.size()), "agent") +
+                  base::Count(static_cast<int64_t>(plan_.clients.size()), "agent") +
                   "; state and logs in " + options_.state_dir);
     return base::OkStatus();
   }

@@ -6,21 +6,20 @@
 #include "spec/internal/decode.h"
 #include "spec/internal/path.h"
 #include "spec/internal/suggest.h"
-#include "spec/validate.h"
 
 namespace fl::spec::internal {
 namespace {
 
 /// Reads as T. Like the API server, checks the rules only of an object that could be read, since a
 /// field that is missing for its form would break rules that it keeps.
-template <typename T>
-Object ReadAs(const Value& tree, Problems& problems) {
+template <typename T, typename... Options>
+Object ReadAs(const Value& tree, Problems& problems, Options... options) {
   T object;
   const size_t before = problems.size();
   Decode(tree, "", object, problems);
   Problems found;
   if (problems.size() == before) {
-    found = Validate(object);
+    found = Validate(object, options...);
   } else {
     CheckFields(object, found);
   }
@@ -45,7 +44,7 @@ std::optional<std::string> Header(const Value& tree, std::string_view name, Prob
   return std::nullopt;
 }
 
-std::optional<Object> ReadKind(const Value& tree, Problems& problems) {
+std::optional<Object> ReadKind(const Value& tree, AgentKeys keys, Problems& problems) {
   if (!tree.is_map()) {
     problems.push_back({"", 0, "",
                         "must be a map with apiVersion, kind, metadata and spec, not " +
@@ -60,7 +59,7 @@ std::optional<Object> ReadKind(const Value& tree, Problems& problems) {
   const std::optional<std::string> kind = Header(tree, "kind", problems);
   if (!kind) return std::nullopt;
   if (*kind == FederatedModel::kKind) return ReadAs<FederatedModel>(tree, problems);
-  if (*kind == FederatedClient::kKind) return ReadAs<FederatedClient>(tree, problems);
+  if (*kind == FederatedClient::kKind) return ReadAs<FederatedClient>(tree, problems, keys);
   if (*kind == FederatedLearningJob::kKind) return ReadAs<FederatedLearningJob>(tree, problems);
   const std::vector<std::string_view> known{FederatedModel::kKind, FederatedClient::kKind,
                                             FederatedLearningJob::kKind};
@@ -72,9 +71,10 @@ std::optional<Object> ReadKind(const Value& tree, Problems& problems) {
 
 }  // namespace
 
-std::optional<Object> ReadObject(const Value& tree, const std::string& path, Problems& problems) {
+std::optional<Object> ReadObject(const Value& tree, const std::string& path, Problems& problems,
+                                 AgentKeys keys) {
   Problems found;
-  std::optional<Object> object = ReadKind(tree, found);
+  std::optional<Object> object = ReadKind(tree, keys, found);
   if (found.empty()) return object;
   const LineIndex lines(tree);
   for (Problem& problem : found) {

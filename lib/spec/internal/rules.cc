@@ -199,11 +199,11 @@ void CheckModelRules(const FederatedModel& model, RuleReport report) {
   }
 }
 
-void CheckClientRules(const FederatedClient& client, RuleReport report) {
+void CheckClientRules(const FederatedClient& client, AgentKeys keys, RuleReport report) {
   CheckAnnotations(client.metadata, report);
   const ClientSpec& spec = client.spec;
   if (spec.type == ClientType::kAgent) {
-    if (!spec.public_key) {
+    if (!spec.public_key && keys == AgentKeys::kGiven) {
       report("spec.publicKey",
              "is required for type Agent: the key by which the agent is known (`fl keys generate` "
              "makes one)");

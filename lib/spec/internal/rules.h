@@ -7,6 +7,7 @@
 
 #include "spec/problem.h"
 #include "spec/types.h"
+#include "spec/validate.h"
 
 namespace fl::spec::internal {
 
@@ -22,7 +23,7 @@ class RuleReport {
 };
 
 void CheckModelRules(const FederatedModel& model, RuleReport report);
-void CheckClientRules(const FederatedClient& client, RuleReport report);
+void CheckClientRules(const FederatedClient& client, AgentKeys keys, RuleReport report);
 /// All but the two below.
 void CheckJobRules(const JobSpec& job, RuleReport report);
 /// Algorithm, its parameters, and how many clients it needs.
