@@ -21,17 +21,13 @@ class Undisturbed:
     def __init__(self, folder):
         self.folder = folder
         federation.write_data(folder)
-        keys = {}
-        for site in SITES:
-            made = harness.fl("keys", "generate", "--type", "ed25519", "--out",
-                              folder / f"{site}.unused")
-            keys[site] = made.stdout.strip()
-        objects = [federation.client(site, keys[site], f"file:{site}.csv") for site in SITES]
+        objects = [federation.client(site, f"file:{site}.csv") for site in SITES]
         self.objects = federation.write_objects(
             folder / "objects.yaml", federation.model(), *objects, federation.job(rounds=ROUNDS))
         done = self.run("undisturbed")
         assert done.returncode == 0, done.stdout + done.stderr
         self.credentials = folder / "undisturbed" / "tiny"
+        keys = {}
         for site in SITES:
             (self.credentials / f"{site}.csv").symlink_to(folder / f"{site}.csv")
             shown = harness.fl("keys", "show", self.credentials / "keys" / f"{site}.key")
@@ -39,7 +35,7 @@ class Undisturbed:
         # fl run makes keys of its own: these are the objects for daemons started by hand.
         self.submitted = federation.write_objects(
             folder / "submitted.yaml", federation.model(),
-            *[federation.client(site, keys[site], f"file:{site}.csv") for site in SITES],
+            *[federation.client(site, f"file:{site}.csv", keys[site]) for site in SITES],
             federation.job(rounds=ROUNDS))
         self.versions = Layout(folder / "undisturbed-registry" / "tiny").versions()
         assert len(self.versions) == ROUNDS + 1, self.versions

@@ -55,10 +55,13 @@ def model(hidden=512):
                                              "seed": 1}}}}
 
 
-def client(name, public_key, dataset):
+def client(name, dataset, public_key=None):
+    """Without a key it is one for `fl run`, which makes the keys itself."""
+    spec = {"type": "Agent", "dataset": {"uri": dataset}}
+    if public_key is not None:
+        spec["publicKey"] = public_key
     return {"apiVersion": "kubefl.dev/v1alpha1", "kind": "FederatedClient",
-            "metadata": {"name": name},
-            "spec": {"type": "Agent", "publicKey": public_key, "dataset": {"uri": dataset}}}
+            "metadata": {"name": name}, "spec": spec}
 
 
 def job(name="train", rounds=6, **changes):
@@ -84,7 +87,7 @@ def make_credentials(folder):
         made = harness.fl("keys", "generate", "--type", "ed25519", "--out",
                           folder / "keys" / f"{site}.key")
         assert made.returncode == 0, made.stderr
-        clients[site] = client(site, made.stdout.strip(), f"file:{site}.csv")
+        clients[site] = client(site, f"file:{site}.csv", made.stdout.strip())
     return clients
 
 
@@ -177,7 +180,7 @@ class Federation:
         return ["--tls-cert", self.credentials / "server.crt",
                 "--tls-key", self.credentials / "server.key"]
 
-    def start_agent(self, site, failpoints="", port=None, work=None):
+    def start_agent(self, site, failpoints="", port=None, work=None, trainers=None):
         """The agent of a site; another one of the same site needs another name, `work`."""
         name = work or site
         config = self.folder / f"{name}.yaml"
@@ -186,6 +189,7 @@ class Federation:
             **({"insecure": True} if self.scheme == "http" else
                {"caFile": str(self.credentials / "ca.crt")}),
             "workDir": str(self.folder / "work" / name),
+            **({"trainers": trainers} if trainers else {}),
             "client": site,
             "keyFile": str(self.credentials / "keys" / f"{site}.key"),
             "dataset": f"file://{self.credentials / site}.csv"}))

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -44,6 +45,13 @@ elif behaviour == "does-nothing":
     raise SystemExit(0)
 elif behaviour == "bad-result":
     result["num_samples"] = -1
+elif behaviour == "writes-too-much":
+    open(task["output"] + ".checkpoint", "wb").truncate(1 << 30)
+    signal.pause()
+elif behaviour == "site-1":  # of DiskTest: what it leaves there fills the disk for good
+    with open(os.path.join(os.path.dirname(task["output"]), "checkpoint"), "ab", 0) as out:
+        while True:
+            out.write(bytes(1 << 20))
 if behaviour == "truncates":
     harness.write_safetensors(task["output"], tensors)
     os.truncate(task["output"], 300)
@@ -67,8 +75,17 @@ WRONG = {
     "bad-result": ["num_samples"],
     "truncates": ["weights"],
     "no-result": ["wrote no result"],
+    "writes-too-much": ["more than", "bytes as weights", "keep checkpoints elsewhere"],
 }
 RIGHT = ["right-1", "right-2"]
+
+
+def write_program(folder):
+    """The trainers that run it."""
+    (folder / "program.py").write_text(PROGRAM)
+    return {"mine": {"command": [sys.executable, "-B", str(folder / "program.py"),
+                                 os.path.dirname(os.path.abspath(__file__))],
+                     "timeoutSeconds": 10}}
 
 
 class ProgramsTest(unittest.TestCase):
@@ -77,18 +94,14 @@ class ProgramsTest(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory(prefix="fl-programs-")
         self.addCleanup(scratch.cleanup)
         folder = pathlib.Path(scratch.name)
-        (folder / "program.py").write_text(PROGRAM)
-        key = harness.fl("keys", "generate", "--type", "ed25519", "--out", folder / "k").stdout
+        trainers = write_program(folder)
         names = [*WRONG, *RIGHT]
         federation.write_objects(
             folder / "objects.yaml", federation.model(hidden=16),
-            *[federation.client(name, key.strip(), "file:none.csv") for name in names],
+            *[federation.client(name, "file:none.csv") for name in names],
             federation.job(rounds=1, trainer={"name": "mine"},
                            selection={"policy": "Random", "clientsPerRound": len(names),
                                       "quorum": len(RIGHT), "seed": 7}))
-        trainers = {"mine": {"command": [sys.executable, "-B", str(folder / "program.py"),
-                                         os.path.dirname(os.path.abspath(__file__))],
-                             "timeoutSeconds": 10}}
         (folder / "trainers.yaml").write_text(json.dumps(trainers))
         run = harness.fl("run", "-f", folder / "objects.yaml", "--state-dir", folder / "state",
                          "--registry", folder / "registry", "--trainers", folder / "trainers.yaml",
@@ -112,6 +125,48 @@ class ProgramsTest(unittest.TestCase):
             with self.subTest(name):
                 for word in words:
                     self.assertIn(word, reasons[name])
+                # Where things lie at the agent stays there.
+                for path in (folder, sys.executable, os.path.dirname(os.path.abspath(__file__))):
+                    self.assertNotIn(str(path), reasons[name])
+
+
+class DiskTest(unittest.TestCase):
+
+    def test_a_program_that_fills_its_disk_costs_its_own_updates(self):
+        scratch = tempfile.TemporaryDirectory(prefix="fl-programs-")
+        self.addCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        # More than an agent wants to be free while a program runs.
+        small = folder / "run" / "work" / "site-1"
+        if not federation.mount_small(small, 80 << 20):
+            self.skipTest("a small disk cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", small], check=True)
+        clients = federation.make_credentials(folder)
+        objects = federation.write_objects(
+            folder / "objects.yaml", federation.model(hidden=16), *clients.values(),
+            federation.job(rounds=2, trainer={"name": "mine"}, evaluation={"clients": "None"},
+                           selection={"policy": "Random", "clientsPerRound": 3, "quorum": 2,
+                                      "seed": 7}))
+        trainers = write_program(folder)
+        with federation.Federation(folder / "run", folder, insecure=True) as running:
+            running.start_aggregator()
+            running.submit(objects)
+            for site in federation.SITES:
+                running.start_agent(site, trainers=trainers)
+            running.wait_succeeded()
+            shown = running.fl("rounds", "train", "-o", "json")
+            self.assertIsNone(running.agents["site-1"].poll(), running.logs())
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        rounds = json.loads(shown.stdout)["items"]
+        self.assertEqual([(each["accepted"], each["rejected"]) for each in rounds],
+                         [(2, 1), (2, 1)])
+        for each in rounds:
+            states = {client["name"]: client for client in each["clients"]}
+            self.assertEqual(states["site-1"]["state"], "Rejected")
+            reason = states["site-1"]["reason"]
+            self.assertRegex(reason, "nearly full|No space left")
+            self.assertIn("free some space", reason)
+            self.assertNotIn(str(folder), reason)
 
 
 if __name__ == "__main__":
