@@ -46,7 +46,7 @@ elif behaviour == "does-nothing":
 elif behaviour == "bad-result":
     result["num_samples"] = -1
 elif behaviour == "writes-too-much":
-    open(task["output"] + ".checkpoint", "wb").truncate(1 << 30)
+    open((task["output"] or task["result"]) + ".checkpoint", "wb").truncate(1 << 30)
     signal.pause()
 elif behaviour == "site-1":  # of DiskTest: what it leaves there fills the disk for good
     with open(os.path.join(os.path.dirname(task["output"]), "checkpoint"), "ab", 0) as out:
